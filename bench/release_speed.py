@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
@@ -23,8 +24,10 @@ from bench.data import VARIABLE
 from bench.releases import CENSUS, NOTHING, WEIGHT
 from bench.resident import peak
 from bench.rows import Row
-from bench.timing import Timing, child
+from bench.timing import Timing, child, measure
+from sottovoce.ground.entropy import System
 from sottovoce.ground.extras import imported
+from sottovoce.ground.noise import discrete_gaussian
 
 CLICKS = "kosarak_prefix70k"
 CLICK_SECONDS = 60.0
@@ -34,6 +37,8 @@ STREAM_SIZES = (2, 2, 3, 3, 4, 4, 5, 6)  # values of each attribute
 STREAM_PART = 5_000_000  # rows of a file
 EPSILON = 1
 SEED = 1
+NOISE_VARIANCE = Fraction(400)
+DRAW_SECONDS = 2e-6
 TIMEOUT = 1800.0
 
 
@@ -44,6 +49,7 @@ class Shape:
     clicks: int = 990_000  # sets, as many as Kosarak has
     census: int = 199_523  # people, all of them
     stream: int = 100_000_000  # rows
+    draws: int = 1 << 20  # of noise
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,9 @@ def releases(
     _: Any, __: Mapping[str, Any], shape: Shape = Shape(), folder: str | None = None
 ) -> Iterator[Row]:
     """Every target of releases; those of public tables only where there is a folder of them."""
+    what = f"discrete Gaussian noise from the system's words, {shape.draws:,} draws"
+    seconds = measure(lambda: discrete_gaussian(NOISE_VARIANCE, shape.draws, System()))
+    yield Row("releases", what, "s", seconds, limit=DRAW_SECONDS * shape.draws)
     data = folder or os.environ.get(VARIABLE)
     if data:
         what = f"{shape.clicks:,} click sets, up to pairs"

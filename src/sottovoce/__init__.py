@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sottovoce.accounting.shuffling import Amplified, amplified
     from sottovoce.aggregation.aggregate import Aggregate
     from sottovoce.analysis import associate, dependency_tree, synthesize
     from sottovoce.api.planning import next_plan, plan, simulate_rounds
@@ -69,6 +70,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives. Modules load when a name of theirs is first used.
 _HOMES = {
+    "accounting.shuffling": ("Amplified", "amplified"),
     "aggregation.aggregate": ("Aggregate",),
     "analysis": ("associate", "dependency_tree", "synthesize"),
     "central.release": ("load_release", "release"),
@@ -125,6 +127,7 @@ __all__ = [  # noqa: RUF022  (in the order of the way of the data)
     "postprocess", "choose_postprocess", "query",
     "associate", "dependency_tree", "synthesize", "rules",
     "release", "load_release", "Release",
+    "amplified", "Amplified",
     "SottovoceError", "InvalidInput", "CorruptReport", "PlanMismatch", "NotEnumerable",
     "NotInThisRound", "BadAssignment", "BudgetExceeded",
     "InvalidValueWarning", "PrivacyWarning",

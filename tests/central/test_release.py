@@ -197,6 +197,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"table": {"id": list(range(50))}}, "column 'id': nearly every row has a value of its own"),
     ({"table": {"a": [1, "b"] * 9}}, "column 'a': values must be of one kind"),
     ({"user": "nobody"}, "user .nobody. must be a column"),
+    ({"empty": "none"}, "empty .none. must be a list of texts, not one text"),
+    ({"force": "tea"}, "force .tea. must be a list of texts"),
+    ({"columns": "tea"}, "columns .tea. must be a list of texts"),
+    ({"may_be_empty": "tea"}, "may_be_empty .tea. must be a list of texts"),
 ]  # fmt: skip
 
 

@@ -109,6 +109,24 @@ def test_half_the_threshold_is_convicted(neighbours) -> None:
     assert tail(variance, math.floor(whole) - 1) <= DELTA
 
 
+def is_fine(noisy: np.ndarray) -> np.ndarray:
+    """Near 0, and no multiple of 2^-54: a double that was 1 more or less is one."""
+    return (np.abs(noisy) < 0.25) & ((noisy * 2.0**54) % 1 != 0)
+
+
+def test_noise_in_doubles_is_convicted() -> None:
+    """The last bits of a double tell what Gaussian noise was added to, however much there is."""
+    chance = 0.4 / math.sqrt(2 * math.pi * float(EXACT))  # of a fine one, without her; at least
+    draws = 1000
+    while bounded_delta(int(binom.ppf(ALPHA / 2, draws, chance)), 0, draws) <= DELTA:
+        draws = draws * 5 // 4
+    doubles = math.sqrt(EXACT) * np.random.default_rng(25).standard_normal((2, draws))
+    alone, with_her = is_fine(doubles[0]), is_fine(1 + doubles[1])
+    assert bounded_delta(int(alone.sum()), int(with_her.sum()), draws) > DELTA
+    exact = discrete_gaussian(EXACT, 2 * draws, Seeded(26)).reshape(2, draws)
+    assert not is_fine(np.array([exact[0], 1 + exact[1]], float)).any()
+
+
 def test_the_papers_threshold_keeps_its_half_of_delta() -> None:
     """003's rho_1 = 1 + sigma Phi^-1(1 - delta/2), for add-remove and one item."""
     from scipy.stats import norm

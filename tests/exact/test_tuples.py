@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -15,14 +16,14 @@ from scipy.stats import poisson
 
 from sottovoce.accounting import NEIGHBOUR_RELATIONS, GaussianStep, Ledger, Neighbours
 from sottovoce.accounting.steps import ThresholdStep
-from sottovoce.central import finding
+from sottovoce.central import finding, limited_counts
 from sottovoce.central.candidates import TupleCandidates
 from sottovoce.central.counting import above_threshold
 from sottovoce.central.limits import exponential_choice
 from sottovoce.central.method import MemoryTable, ReleasedCounts, ReleaseTerms
 from sottovoce.central.tuples import DpMarginals
 from sottovoce.ground.entropy import Seeded
-from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.errors import InvalidInput, SottovoceError
 from sottovoce.ground.noise import discrete_gaussian_above
 from sottovoce.ground.tails import gaussian_tail, number_above
 from tests.central_tables import counted, rows_table, sets_table
@@ -193,6 +194,53 @@ def test_every_setting_spends_what_it_may(neighbours: Neighbours, options: dict[
             assert not found.may_be_spurious.any()
 
 
+@pytest.mark.parametrize("epsilon", ["1", "8"])
+@pytest.mark.parametrize("limit", [None, [100, 1 << 16]])
+def test_small_sets_are_counted_within_the_budget(epsilon: str, limit: list[int] | None) -> None:
+    """Counts have a limit of their own, however large that of weights is, and it costs more."""
+    crowd = [(item % 6, (item + 1) % 6) for item in range(3000)]
+    table = sets_table([tuple(sorted(each)) for each in crowd], 6)
+    options = {} if limit is None else {"limit": limit}
+    release, ledger = release_of(table, 2, options, epsilon=epsilon)
+    assert len(release.tuples[2].counts) >= 6
+    # shares leave little: a hundredth of epsilon where a person moves few weights of the lattice
+    assert 0.97 * float(epsilon) < ledger.epsilon_at(1e-6) <= float(epsilon)
+
+
+def test_what_cannot_be_composed_is_refused_before_anything_is_spent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(delta: str, told: str) -> None:
+        ledger = Ledger(epsilon=1, delta=delta)
+        terms = ReleaseTerms(Decimal(1), Decimal(delta), 2, options={"percentile": "exponential"})
+        with pytest.raises(SottovoceError, match=told):
+            DpMarginals().release(some_rows(3, 100), terms, ledger, Seeded(1))
+        assert not ledger.steps
+
+    refused("1e-20", r"delta \(1E-20\) must be at least 1e-11")
+    monkeypatch.setitem(sys.modules, "dp_accounting.pld.privacy_loss_distribution", None)
+    refused("1e-6", "dp.accounting")
+
+
+def double_noise(variance: Fraction, count: int, entropy: Seeded) -> np.ndarray:
+    """A mutant: noise of the right law, in doubles."""
+    return math.sqrt(variance) * np.random.default_rng(1).standard_normal(count)
+
+
+@pytest.mark.parametrize("find", ["counts", "weighted"])
+def test_counts_are_whole_and_noise_in_doubles_is_seen(
+    find: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = sets_table([(0, 1, 2)] * 2000, 3)
+    whole, _ = release_of(table, 2, {"find": find})
+    monkeypatch.setattr(finding, "discrete_gaussian", double_noise)
+    monkeypatch.setattr(limited_counts, "discrete_gaussian", double_noise)
+    broken, _ = release_of(table, 2, {"find": find})
+    assert all(len(told.counts) == 3 for told in whole.tuples.values())
+    assert all((told.counts % 1 == 0).all() for told in whole.tuples.values())
+    assert (broken.tuples[1].counts % 1 != 0).all()
+
+
 def test_an_exponential_percentile_is_composed() -> None:
     pytest.importorskip("dp_accounting")
     release, ledger = release_of(some_rows(2), 2, {"percentile": "exponential"}, epsilon="4")
@@ -321,9 +369,11 @@ def test_exponential_choices_have_their_law() -> None:
         ({"shares": "12"}, r"shares \(12\) must be 2 numbers, one for each k"),
         ({"no_spurious": "false"}, r"no_spurious \(false\) must be true or false"),
         ({"limit": [1]}, "limit must be one whole number, or 2 of them"),
+        ({"limit": 2.5}, r"limit \(2.5\) must be a whole number"),
         ({"find": "all"}, r"find \(all\) must be one of counts, weighted"),
         ({"find": "weighted", "no_spurious": True}, "goes with none of no_spurious"),
         ({"find": "weighted", "accounting": "zcdp"}, "goes with none of no_spurious"),
+        ({"find": "weighted", "limit": 5000}, r"limit \(5000\) of single values must be at most"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], told: str) -> None:

@@ -13,8 +13,10 @@ import pytest
 
 from sottovoce.accounting import NEIGHBOUR_RELATIONS, Ledger, Neighbours
 from sottovoce.accounting.steps import ThresholdStep
-from sottovoce.central.method import ReleaseTerms
+from sottovoce.central import union
+from sottovoce.central.method import ReleaseMethod, ReleaseTerms
 from sottovoce.central.records import shuffled
+from sottovoce.central.tuples import DpMarginals
 from sottovoce.central.union import (
     COARSE,
     SetUnion,
@@ -236,6 +238,18 @@ def test_thresholds_are_on_the_lattice() -> None:
 def test_options_are_checked(options: dict[str, object], told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
         UnionSettings.of(options)
+
+
+@pytest.mark.parametrize("method", [SetUnion(), DpMarginals()])
+def test_more_people_than_doubles_are_near_enough_for_are_refused(
+    method: ReleaseMethod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(union, "MAX_UNION_PEOPLE", 9)
+    terms = ReleaseTerms(Decimal(1), Decimal("1e-6"), 1)
+    ledger = Ledger(epsilon=1, delta="1e-6")
+    with pytest.raises(InvalidInput, match=r"at most 2\^36 values and 2\^28 people"):
+        method.release(sets_table([(0,)] * 10, 1), terms, ledger, Seeded(1))
+    assert not ledger.steps
 
 
 def test_nothing_held_is_nothing_found() -> None:

@@ -289,7 +289,7 @@ def test_demo_page_stands_alone(demo: tuple[Path, str]) -> None:
     folder, _ = demo
     page = (folder / "report.html").read_text(encoding="utf-8")
     # single attributes, two, three, the tree, two that are popular, what was posted
-    assert page.count("<svg") == 8
+    assert page.count("<svg") == 9
     assert page.count("child_layer_2_marks") >= 2  # the truth's ticks
     plan = sv.Plan.from_json((folder / "plan.json").read_bytes())
     assert plan.id[:16] in page

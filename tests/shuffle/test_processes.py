@@ -1,193 +1,141 @@
-"""Three shufflers and a collector as processes: nothing is lost, doubled, or told."""
+"""Shuffles through real processes: all reports arrive, and a party that ends ends them all."""
 
 from __future__ import annotations
 
-import csv
-import json
-import random
-import re
-import threading
+import os
+import signal
+import subprocess
 from collections import Counter
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.cli import run
-from sottovoce.device.messages import ONIONS
-from sottovoce.device.sealing import PrivateKey, new_nonce, seal
-from sottovoce.device.sender import NotSent, Sender
-from sottovoce.ground.entropy import Seeded
+from bench import peos as bench
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.plan import Plan
-from sottovoce.protocol.reports import Report
-from sottovoce.shuffle.checks import report_id
-from sottovoce.store import export, open_store
-from sottovoce.store.hops import HopStore
-from tests.shuffle.plans import keys, reports, shuffled_plan
-from tests.shuffle.system import System, system
+from sottovoce.protocol.reports import Reports
+from sottovoce.shuffle.peos import TEST_MODULUS_BITS, PartyStopped, PeosResult, peos_run
+from sottovoce.shuffle.peos import run as running
+from tests.packaging import installs
 
-KEYS = keys()
-PEOPLE, LEAST = 240, 200
+PEOPLE, FAKES = 400, 150
 
 
-def crowd(plan: Plan, count: int, seed: int = 1) -> tuple[list[bytes], dict[bytes, Report]]:
-    """The onions of a crowd, and its reports by the ids they must get."""
-    entropy = Seeded(seed)
-    onions, expected = [], {}
-    for report in reports(plan, count, seed):
-        nonce = new_nonce(entropy)
-        onions.append(seal(report, plan, entropy, nonce))
-        expected[report_id(plan.id, nonce)] = report
-    return onions, expected
+def crowd(oracle: str, **options: Any) -> tuple[Plan, Reports]:
+    question = sv.Frequencies("x", oracle=oracle, **options)
+    plan = sv.plan(sv.Schema(x=sv.Categorical(range(8))), question, epsilon=3.0, people=PEOPLE)
+    return plan, sv.simulate(plan, {"x": np.arange(PEOPLE) % 2}, seed=1)
 
 
-def send(url: str, plan: Plan, onions: Sequence[bytes], together: int = 20) -> None:
-    sender = Sender(url, patience=60)
-    for start in range(0, len(onions), together):
-        sender.send_onions(plan.id, onions[start : start + together])
-    sender.close()
+def run(plan: Plan, reports: Reports, **options: Any) -> PeosResult:
+    given: dict[str, Any] = {"fakes": FAKES, "least": 100, "modulus_bits": TEST_MODULUS_BITS}
+    return peos_run(plan, reports, **(given | options))
 
 
-def stored(made: System) -> list[tuple[bytes, Report]]:
-    """What the analyst's store has, in its order."""
-    rows = []
-    with open_store(made.survey) as store:
-        for _, ids, found in store.read(made.plan):
-            rows += zip(map(bytes, ids), found.single(made.plan), strict=True)
-    return rows
+@pytest.fixture(autouse=True)
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[subprocess.Popen[str]]]:
+    """The processes that a test starts; none is left in the end."""
+    found: list[subprocess.Popen[str]] = []
+    start = subprocess.Popen
+
+    def noted(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
+        found.append(start(*arguments, **options))
+        return found[-1]
+
+    monkeypatch.setattr(running.subprocess, "Popen", noted)
+    yield found
+    assert all(process.returncode is not None for process in found)
 
 
-def exported(made: System, name: str) -> bytes:
-    """The bytes of an export of the analyst's store."""
-    folder = made.folder / name
-    with open_store(made.survey) as store:
-        export(store, made.plan, folder)
-    return b"".join(file.read_bytes() for file in sorted(folder.iterdir()))
-
-
-def kill_now_and_then(made: System, seed: int, times: int) -> None:
-    """Kill one hop after another at random moments, and start it again."""
-    draw = random.Random(seed)
-    order = [hop for _ in range(times) for hop in draw.sample(made.hops, len(made.hops))]
-    for hop in order:
-        threading.Event().wait(draw.uniform(0, 0.15))
-        hop.kill()
-        hop.start()
-
-
-@pytest.fixture(scope="module")
-def forth(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The export of a crowd that came in one order, without an accident."""
-    plan = shuffled_plan(KEYS, PEOPLE, LEAST)
-    onions, expected = crowd(plan, PEOPLE)
-    with system(plan, KEYS, tmp_path_factory.mktemp("forth")) as made:
-        send(made.hops[0].url, plan, onions[:150])
-        assert made.state()["state"] == "collecting"  # too few
-        # a body too long, a wrong size, nobody's onions: all of them alike to their sender
-        answer = Sender(made.hops[0].url).ask(
-            "POST", f"/v1/onions/{plan.id}", onions[0] + b"x", ONIONS
-        )
-        assert (answer.status, answer.body["type"].rsplit("/", 1)[1]) == (400, "malformed-body")
-        strange = [bytes([row]) * len(onions[0]) for row in range(60)]
-        send(made.hops[0].url, plan, strange)  # 210 onions, of which 150 are good
-        send(made.hops[0].url, plan, onions[100:150])  # once more
-        threading.Event().wait(0.5)
-        assert made.state()["state"] == "collecting"
-        # one request, since the batch closes at its 200th
-        send(made.hops[0].url, plan, onions[150:], together=PEOPLE)
-        assert made.wait("done", "refused") == "done"
-        check(made, expected)
-        with pytest.raises(NotSent, match="409") as late:
-            send(made.hops[0].url, plan, crowd(plan, 1, seed=2)[0])
-        assert late.value.problem == "batch-closed"
-        counts = Counter[str]()
-        with HopStore(made.store(0)) as store:
-            counts.update(store.status(plan.id).counts)
-            assert store.status(plan.id).waiting == 0
-        assert counts == {
-            "received": 300, "malformed": 60, "duplicates": 0, "fakes": 0, "passed": PEOPLE,
-        }  # fmt: skip
-        check_silence(made, onions, expected)
-        return exported(made, "out")
-
-
-def check(made: System, expected: dict[bytes, Report]) -> None:
-    """Everybody's report is there, once, and sorted."""
-    rows = stored(made)
-    assert [id for id, _ in rows] == sorted(expected)
-    assert dict(rows) == expected
-
-
-def check_silence(made: System, onions: Sequence[bytes], expected: dict[bytes, Report]) -> None:
-    """No hop's files or logs tell of a sender; the analyst's store tells no time of arrival."""
-    lines = [line for line in made.logs().splitlines() if "Uvicorn running on" not in line]
-    assert not [line for line in lines if re.search(r"127\.0\.0\.1|[0-9a-f]{60}", line)]
-    first = made.hops[0].log.read_text().splitlines()
-    assert all(re.fullmatch(r"[-\d]{10}T\d\d:\d\dZ", json.loads(line)["time"]) for line in first)
-    for hop in range(len(made.hops)):
-        path = Path(made.store(hop).removeprefix("sqlite:///"))
-        data = path.read_bytes() + path.with_name(f"{path.name}-wal").read_bytes()
-        assert not any(onion[48:80] in data for onion in onions), hop
-        assert not any(id in data for id in expected)
-    with open_store(made.survey) as store:
-        assert store.entry(made.plan.id).closed
-
-
-def test_everybody_is_heard_once_and_the_order_of_arrival_is_gone(
-    forth: bytes, tmp_path: Path
+@pytest.mark.parametrize(
+    ("oracle", "options", "parties"), [("grr", {}, 3), ("olh", {"hash_bits": 4}, 5)]
+)
+def test_the_server_has_all_reports_and_the_fakes(
+    oracle: str, options: dict[str, Any], parties: int, started: list[subprocess.Popen[str]]
 ) -> None:
-    plan = shuffled_plan(KEYS, PEOPLE, LEAST)
-    onions, expected = crowd(plan, PEOPLE)
-    with system(plan, KEYS, tmp_path) as made:
-        killing = threading.Thread(target=kill_now_and_then, args=(made, 5, 1))
-        killing.start()
-        send(made.hops[0].url, plan, onions[::-1], together=PEOPLE)
-        killing.join()
-        assert made.wait("done", "refused") == "done"
-        check(made, expected)
-        assert exported(made, "back") == forth
+    plan, reports = crowd(oracle, **options)
+    result = run(plan, reports, parties=parties)
+    assert len(started) == parties + 1
+    assert len({process.pid for process in started} | {os.getpid()}) == parties + 2
+    sent, found = (Counter(map(bytes, each.payload)) for each in (reports, result.reports))
+    assert not sent - found
+    assert (found - sent).total() == FAKES
+    assert (result.people, result.fakes, result.malformed) == (PEOPLE, FAKES, 0)
+    shares, variances = result.frequencies()
+    truth = np.array([0.5, 0.5, *[0.0] * 6])
+    assert (np.abs(shares - truth) < 6 * np.sqrt(variances)).all()
+    order = [bytes(row) for row in result.reports.payload]
+    assert order[:PEOPLE] != [bytes(row) for row in reports.payload]
+    costs = result.costs
+    assert len(costs.shufflers) == len(costs.shuffler_bytes) == parties
+    assert costs.server_bytes == (PEOPLE + FAKES) * (64 + 4 * (parties - 1))
+    assert costs.user_bytes == 64 + 4 * (parties - 1)
 
 
-def test_fakes_stay_in_the_batch_and_people_send_from_a_file(tmp_path: Path) -> None:
-    hops = keys(2, seed=9)
-    plan = shuffled_plan(hops, people=60, least=50, fakes=7)
-    people = tmp_path / "people.csv"
-    with people.open("w", newline="") as file:
-        csv.writer(file).writerows([["drinks"], *([["weekly"]] * 60)])
-    with system(plan, hops, tmp_path) as made:
-        first, last = made.hops[0].url, made.collector.url
-        plan_file = str(tmp_path / "plan.json")
-        sending = ["send", plan_file, str(people), "--to", first, "--quiet", "--batch", "60"]
-        assert run(sending) == 0
-        assert made.wait("done", "refused") == "done", made.state()
-        assert len(stored(made)) == 67
-        assert run(["spotcheck", plan_file, str(people), "--at", last]) == 0
-        # nothing is sent again, though the batch is closed
-        assert run(sending) == 0
-        report = sv.Client(plan).report({"drinks": "daily"})
-        with pytest.raises(NotSent, match="409") as plain:
-            Sender(last).send([bytes(16)], [report])
-        assert plain.value.problem == "shuffled-plan"
-        for hop in range(3):
-            with HopStore(made.store(hop)) as store:
-                assert store.state(plan.id) == "done"
-    journal = next(tmp_path.glob("*.journal")).read_text()
-    assert len({json.loads(line[9:])["onion"] for line in journal.splitlines()[2:62]}) == 60
+def test_a_batch_that_is_too_small_is_not_shuffled() -> None:
+    plan, reports = crowd("grr")
+    with pytest.raises(PartyStopped, match=r"batch \(400 reports\) must have at least 401"):
+        run(plan, reports, least=401)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(8))
-def test_any_hop_may_be_killed_at_any_moment(seed: int, tmp_path: Path) -> None:
-    made_of: list[PrivateKey] = keys(seed=seed)
-    plan = shuffled_plan(made_of, PEOPLE, LEAST, fakes=9)
-    onions, expected = crowd(plan, PEOPLE, seed)
-    with system(plan, made_of, tmp_path) as made:
-        killing = threading.Thread(target=kill_now_and_then, args=(made, seed, 3))
-        killing.start()
-        send(made.hops[0].url, plan, onions, together=PEOPLE)
-        killing.join()
-        assert made.wait("done", "refused") == "done"
-        rows = stored(made)
-        assert len(rows) == PEOPLE + 9
-        assert expected.items() <= dict(rows).items()
+@pytest.mark.parametrize("place", [1, 3])
+def test_a_party_that_is_killed_ends_the_shuffle(
+    place: int, started: list[subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, reports = crowd("grr")
+    send = running._PeosProcesses._send_shares
+
+    async def killing(*arguments: Any) -> tuple[float, int]:
+        os.kill(started[place].pid, signal.SIGKILL)
+        return await send(*arguments)
+
+    monkeypatch.setattr(running._PeosProcesses, "_send_shares", killing)
+    with pytest.raises(PartyStopped, match="nothing was released"):
+        run(plan, reports)
+
+
+def test_a_shuffle_that_takes_too_long_is_given_up() -> None:
+    plan, reports = crowd("grr")
+    with pytest.raises(PartyStopped, match=r"timeout \(0.001 s\) is over"):
+        run(plan, reports, timeout=0.001)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"parties": 4}, r"parties \(4\) must be odd"),
+        ({"fakes": -1}, r"fakes \(-1\) must lie between"),
+        ({"least": 0}, r"least \(0\) must lie between"),
+        ({"modulus_bits": 1024}, r"modulus_bits \(1024\) must be"),
+    ],
+)
+def test_numbers_that_no_shuffle_has_are_refused(
+    options: dict[str, Any], message: str, started: list[subprocess.Popen[str]]
+) -> None:
+    plan, reports = crowd("grr")
+    with pytest.raises(InvalidInput, match=message):
+        run(plan, reports, **options)
+    assert not started
+
+
+def test_reports_of_another_plan_are_refused() -> None:
+    plan, _ = crowd("grr")
+    _, reports = crowd("olh", hash_bits=4)
+    with pytest.raises(sv.PlanMismatch):
+        run(plan, reports)
+
+
+def test_the_bench_checks_what_it_measures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main(["200", "--fakes", "20", "--test-key"]) == 0
+    printed = capsys.readouterr().out
+    assert "r = 3, 200 reports, 20 fakes" in printed
+    assert "thesis, table 9.3: user 1.6 ms" in printed
+
+
+def test_without_its_libraries_one_line_says_what_to_install() -> None:
+    ended = installs.run([], installs.without("peos"), "import sottovoce.shuffle.peos")
+    assert ended.returncode != 0
+    assert 'pip install "sottovoce[peos]"' in ended.stderr.splitlines()[-1]

@@ -168,11 +168,30 @@ def test_the_preview_predicts_what_the_plan_says(browser: httpx.Client) -> None:
     for figure in (shares, pairs):
         assert f"{figure['what']} +- {points(figure['error'])} points" in found["words"]
     assert found["reach"] == pytest.approx(1.96 * found["error"])
-    assert found["guess"] == pytest.approx(0.731, abs=1e-3)
+    (promise,) = found["promises"]
+    assert promise["guess"] == pytest.approx(0.731, abs=1e-3)
     assert f"Method: {found['method']} " in found["words"]
     assert found["method"] not in [each["what"] for each in found["others"]]
     wrong = browser.post("/new/preview", data={**FORM, "people": "0"}).json()
     assert "people" in wrong["wrong"]
+
+
+def test_a_shuffled_survey_says_three_things_at_once(browser: httpx.Client) -> None:
+    hops = "\n".join([digits * 32 for digits in ("ab", "CD")])
+    shuffled = {**FORM, "trust": "shuffled", "delta": "1e-6", "hops": hops}
+    found = browser.post("/new/preview", data=shuffled).json()
+    assert found["wrong"] is None
+    local = browser.post("/new/preview", data=FORM).json()
+    assert found["error"] < local["error"] / 3
+    guesses = [promise["guess"] for promise in found["promises"]]
+    assert guesses[0] == pytest.approx(0.731, abs=1e-3)
+    assert guesses[0] < guesses[1] == guesses[2]  # there are no fakes
+    assert "Shuffled by 1" in found["words"]
+    for change, rule in (({"delta": "1"}, "delta (1"), ({"hops": "ab"}, "hops")):
+        assert rule in browser.post("/new/preview", data={**shuffled, **change}).json()["wrong"]
+    page = browser.post("/new", data={**shuffled, "hops": "ab"})
+    assert page.status_code == 422
+    assert 'value="shuffled" checked' in page.text
 
 
 def test_before_anybody_was_heard(collector: Collector, browser: httpx.Client) -> None:

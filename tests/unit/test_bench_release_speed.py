@@ -15,7 +15,7 @@ from bench import release_speed
 from bench.data import VARIABLE
 from bench.release_speed import CENSUS, CLICKS, STREAM_SIZES, WEIGHT, Shape
 
-SHAPE = Shape(clicks=2000, census=1500, stream=3000)
+SHAPE = Shape(clicks=2000, census=1500, stream=3000, draws=1000)
 
 
 @pytest.fixture
@@ -47,8 +47,9 @@ def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_case_has_seconds_and_memory(folder: Path) -> None:
     rows = list(release_speed.releases(None, {}, SHAPE, str(folder)))
     assert {found.group for found in rows} == {"releases"}
-    assert [found.unit for found in rows] == ["s", "s", "MiB"] * 3
+    assert [found.unit for found in rows] == ["s", *["s", "s", "MiB"] * 3]
     assert [found.limit for found in rows] == [
+        pytest.approx(0.002),  # 1000 draws at 2 us
         60.0,
         None,
         None,
@@ -60,7 +61,7 @@ def test_every_case_has_seconds_and_memory(folder: Path) -> None:
         1024.0,
     ]
     assert all(found.measured.best > 0 for found in rows)
-    assert f"{sum(STREAM_SIZES)} of 1" in rows[6].note
+    assert f"{sum(STREAM_SIZES)} of 1" in rows[7].note
 
 
 @pytest.mark.usefixtures("one_process")
@@ -69,7 +70,7 @@ def test_without_public_tables_the_stream_is_left(
 ) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     rows = list(release_speed.releases(None, {}, SHAPE))
-    assert len(rows) == 3
+    assert len(rows) == 4
     assert VARIABLE in capsys.readouterr().err
 
 

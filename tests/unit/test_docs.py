@@ -16,6 +16,7 @@ from sottovoce.accounting.steps import STEP_KINDS
 from sottovoce.ground.errors import SottovoceError
 from sottovoce.oracles import ORACLES
 from sottovoce.postprocessing import METHODS
+from sottovoce.shuffle.peos import DgkPublicKey, ObliviousShuffler
 from tests import layers, sentences
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +43,10 @@ def test_every_public_name_has_an_example(name: str) -> None:
         assert ">>>" in text
 
 
-@pytest.mark.parametrize("kind", [*ORACLES, *STEP_KINDS], ids=lambda kind: kind.__name__)
+PARTS = (DgkPublicKey, ObliviousShuffler)  # of a shuffle
+
+
+@pytest.mark.parametrize("kind", [*ORACLES, *STEP_KINDS, *PARTS], ids=lambda kind: kind.__name__)
 def test_the_guarantee_stands_on_the_class_and_in_the_table(kind: type) -> None:
     text = kind.__doc__ or ""
     lines = {key: re.search(rf"{key}\s+(.+)", text) for key in KEYS}

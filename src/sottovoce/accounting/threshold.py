@@ -180,6 +180,34 @@ def least_log_hidden(
     return float(held.log_hidden(float(threshold), math.sqrt(variance)).min())
 
 
+def hiding_threshold(
+    log_hidden: float, variance: Fraction, limit: int, weights: Weights, per_unit: int = 1
+) -> Fraction:
+    """The least threshold, on a lattice, that hides all new items with such a chance.
+
+    Args:
+        log_hidden: the logarithm of the chance.
+        variance: of the noise on a weight.
+        limit: the most items of one person, all of which may be new.
+        weights: how much a person adds to an item, see :func:`contributions`.
+        per_unit: how many steps of the lattice make a weight of 1.
+
+    >>> hiding_threshold(math.log1p(-1e-6), Fraction(19), 1, "counts")
+    Fraction(22, 1)
+    """
+
+    def hides(steps: int) -> bool:
+        hidden = least_log_hidden(Fraction(steps, per_unit), variance, limit, weights)
+        return hidden >= log_hidden
+
+    return Fraction(_least(hides, 0, _highest(variance, per_unit)), per_unit)
+
+
+def _highest(variance: Fraction, per_unit: int) -> int:
+    """A threshold, in steps, that hides as much as doubles can tell."""
+    return per_unit + math.ceil(per_unit * _DEVIATIONS * root_up(variance))
+
+
 def threshold_for(
     epsilon: float,
     delta: float,
@@ -229,7 +257,7 @@ def threshold_for(
         )
         return found <= delta
 
-    highest = per_unit + math.ceil(per_unit * _DEVIATIONS * root_up(variance))
+    highest = _highest(variance, per_unit)
     if not holds(highest):
         raise InvalidInput(
             f"variance ({float(variance):.6g}) must be larger: its noise alone is not "

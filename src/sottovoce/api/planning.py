@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from sottovoce.aggregation.aggregate import Aggregate
+from sottovoce.api.shuffled import DEFAULT_CAP, Target, shuffled
 from sottovoce.device.client import simulate
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.plan import COINS, Plan
 from sottovoce.protocol.series import Series
-from sottovoce.protocol.terms import Terms
+from sottovoce.protocol.terms import LOCAL, SHUFFLED, Terms
 from sottovoce.questions.base import Question
 from sottovoce.results.estimate import Estimate
 from sottovoce.schema import MEMBERS, Schema
@@ -28,6 +29,12 @@ def plan(
     after: Plan | None = None,
     coin: str = COINS[0],
     public: Sequence[str] = (),
+    trust: str = LOCAL,
+    delta: Any = None,
+    cap: Any = DEFAULT_CAP,
+    fakes: int = 0,
+    least: int | None = None,
+    hops: Sequence[str] = (),
 ) -> Plan:
     """Freeze a question into a plan.
 
@@ -38,6 +45,14 @@ def plan(
     choose them (see :class:`sottovoce.Assignment`). ``public``: attributes that are not sensitive
     and travel in clear beside the whisper, in this order. The guarantee is about the attributes
     that are asked about, given these.
+
+    ``trust="shuffled"``: somebody mixes the reports before anybody opens them. ``epsilon`` and
+    ``delta`` then bound what the analyst learns, and what a report may cost by itself (the plan's
+    own epsilon) is solved for, up to ``cap``. ``least``: how many people surely report, nine in ten
+    unless it is given; fewer are not opened. ``fakes``: how many reports of nobody the shufflers
+    add, which hide a person even if everybody else tells the analyst what she sent. ``hops``:
+    public keys (``sottovoce key``) of the shufflers in turn and of the collector; without them the
+    plan is for simulations.
 
     >>> import sottovoce as sv
     >>> schema = Schema(smoker=sv.Boolean())
@@ -51,14 +66,51 @@ def plan(
         raise InvalidInput(f"coin ({coin}) must be one of {', '.join(COINS)}")
     if isinstance(public, str):
         raise InvalidInput(f"public ({public}) must be a list of names, such as [{public!r}]")
-    terms = Terms.of(epsilon, people)
-    settled = question.settled(schema, terms)
+    if trust != SHUFFLED:
+        _check_local(trust, delta, cap, fakes, least, hops)
+        terms = Terms.of(epsilon, people)
+        settled = question.settled(schema, terms)
+        series = _series(settled, schema, rounds, after)
+        return settled.plan(schema, terms, series, coin, public)
+    if coin != COINS[0]:
+        raise InvalidInput(
+            f"coin ({coin}) must be {COINS[0]} in a shuffled plan: an assigned coin names its "
+            "sender"
+        )
+    target = Target.of(epsilon, delta, people, least, cap, fakes, hops)
+    # how the crowd is split does not depend on what a report may cost
+    at_most = Terms.of(target.cap, people, trust=SHUFFLED)
+    split = _series(question.settled(schema, at_most), schema, rounds, after)
+    target = target.of_round(split)
+    settled, terms, part = shuffled(question, schema, target, people)
+    return settled.plan(schema, terms, split, coin, public, part)
+
+
+def _series(
+    settled: Question, schema: Schema, rounds: tuple[int, ...] | None, after: Plan | None
+) -> Series:
+    """The rounds of a settled question's plan: its own, those that were named, or the next one."""
     if after is None:
-        series = Series(settled.rounds(schema) if rounds is None else tuple(rounds))
-    else:
-        before = after.series
-        series = Series(before.shares, before.number + 1, before.origin or after.id, after.id)
-    return settled.plan(schema, terms, series, coin, public)
+        return Series(settled.rounds(schema) if rounds is None else tuple(rounds))
+    before = after.series
+    return Series(before.shares, before.number + 1, before.origin or after.id, after.id)
+
+
+def _check_local(
+    trust: str, delta: Any, cap: Any, fakes: int, least: int | None, hops: Sequence[str]
+) -> None:
+    """Refuse what only a shuffled plan has."""
+    Terms.of(1, 1, trust=trust)
+    parts = {
+        "delta": delta is not None,
+        "cap": cap != DEFAULT_CAP,
+        "fakes": fakes != 0,
+        "least": least is not None,
+        "hops": len(hops) > 0,
+    }
+    for name, is_given in parts.items():
+        if is_given:
+            raise InvalidInput(f"{name} is for trust='shuffled', not for trust={trust!r}")
 
 
 def next_plan(after: Plan, estimate: Estimate) -> Plan | None:
@@ -76,6 +128,8 @@ def next_plan(after: Plan, estimate: Estimate) -> Plan | None:
         return None
     # in a single round everybody is asked again, out of what is left of epsilon
     before = None if len(after.series.shares) == 1 else after
+    if after.shuffling is not None:
+        return _next_shuffled(after, estimate.next, before)
     return plan(
         after.schema,
         estimate.next,
@@ -84,6 +138,29 @@ def next_plan(after: Plan, estimate: Estimate) -> Plan | None:
         after=before,
         coin=after.coin,
         public=after.columns,
+    )
+
+
+def _next_shuffled(after: Plan, question: Question, before: Plan | None) -> Plan:
+    """The next round of a shuffled plan, among people who were not asked yet."""
+    part = after.shuffling
+    assert part is not None
+    if before is None:
+        raise InvalidInput(
+            f"question ({question.kind}): its method asks everybody again, and what two shuffled "
+            "reports of one person tell together is not counted; name another method"
+        )
+    return plan(
+        after.schema,
+        question,
+        epsilon=part.epsilon,
+        people=after.people,
+        after=before,
+        trust=SHUFFLED,
+        delta=part.delta,
+        cap=part.cap,
+        fakes=part.fakes,
+        hops=part.hops,
     )
 
 

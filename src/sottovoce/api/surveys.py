@@ -5,7 +5,7 @@ and the plans that come of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -13,11 +13,13 @@ from sottovoce.api.planning import plan
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.plan import COINS, Plan
 from sottovoce.protocol.question_forms import QUESTIONS
+from sottovoce.protocol.terms import LOCAL
 from sottovoce.questions.base import Question, are_names
 from sottovoce.schema import Schema
 
 SURVEY_PARTS = ("epsilon", "people", "schema", "question")
-MORE_PARTS = ("title", "coin", "public")  # that may be left out
+SHUFFLED_PARTS = ("delta", "cap", "fakes", "least", "hops")  # that only shuffled plans have
+MORE_PARTS = ("title", "coin", "public", "trust", *SHUFFLED_PARTS)  # that may be left out
 LONGEST_TITLE = 200
 
 
@@ -38,12 +40,15 @@ class Survey:
     title: str = ""
     coin: str = COINS[0]
     public: tuple[str, ...] = ()
+    trust: str = LOCAL
+    shuffled: Mapping[str, Any] = field(default_factory=dict)  # what only shuffled plans have
 
     @classmethod
     def parse(cls, body: Mapping[str, Any], where: str = "survey") -> Survey:
         """Read ``epsilon``, ``people``, ``schema`` and ``question``.
 
-        ``title``, ``coin`` and ``public`` may be there too.
+        ``title``, ``coin``, ``public`` and ``trust`` may be there too, and with
+        ``trust = "shuffled"`` what :func:`sottovoce.plan` takes for it.
         """
         for part in SURVEY_PARTS:
             if part not in body:
@@ -62,8 +67,20 @@ class Survey:
         public = body.get("public", [])
         if not are_names(public):
             raise InvalidInput(f'{where}: public must be a list of names, such as ["state"]')
-        coin = body.get("coin", COINS[0])
-        return cls(schema, question, body["epsilon"], body["people"], title, coin, tuple(public))
+        hops = body.get("hops", [])
+        if not are_names(hops):
+            raise InvalidInput(f"{where}: hops must be a list of public keys")
+        return cls(
+            schema,
+            question,
+            body["epsilon"],
+            body["people"],
+            title,
+            body.get("coin", COINS[0]),
+            tuple(public),
+            body.get("trust", LOCAL),
+            {name: body[name] for name in SHUFFLED_PARTS if name in body},
+        )
 
     def plan(self) -> Plan:
         """The plan that comes of it."""
@@ -74,6 +91,8 @@ class Survey:
             people=self.people,
             coin=self.coin,
             public=self.public,
+            trust=self.trust,
+            **self.shuffled,
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sottovoce.accounting import GaussianStep, Ledger, rounded_variance
 from sottovoce.accounting.steps import ThresholdStep
-from sottovoce.accounting.threshold import least_log_hidden
+from sottovoce.accounting.threshold import hiding_threshold
 from sottovoce.central.candidates import TupleCandidates
 from sottovoce.central.counting import (
     above_threshold,
@@ -19,9 +19,9 @@ from sottovoce.central.counting import (
     summed,
     unit_weights,
 )
+from sottovoce.central.limited_counts import LimitedShares, limited_counts
 from sottovoce.central.limits import (
     exponential_limit,
-    least_error_limit,
     limit_grid,
     noisy_sizes,
     percentile_limit,
@@ -29,6 +29,7 @@ from sottovoce.central.limits import (
 from sottovoce.central.method import CentralTable, Floats, Integers
 from sottovoce.central.tuple_settings import (
     FAILURES,
+    FIND_LIMIT,
     TUPLE_STEPS,
     TuplePlan,
     TupleSettings,
@@ -42,7 +43,6 @@ from sottovoce.ground.extras import imported
 from sottovoce.ground.noise import discrete_gaussian
 from sottovoce.ground.tails import gaussian_tail
 
-FIND_LIMIT = 1000  # of a person's tuples, each of which weighs 1/sqrt of their number
 _TAIL_DIGITS = 20
 UNION_LIMIT = 100  # of a person's values, where these are found by descent
 
@@ -95,7 +95,11 @@ class Curator:
         if self.settings.no_spurious:
             threshold = self._value_threshold(k, share, limit, variance)
             return self._held_above(k, numbers, candidates, limit, variance, threshold)
-        self._spend_counts(k, "counts of tuples", limit, variance)
+        neighbours = self.plan.budget.neighbours
+        step = GaussianStep.of_counts(
+            f"{k}-tuples", "which exist, and their counts", limit, variance, neighbours
+        )
+        self.ledger.spend(step)
         keys, sums = summed(
             self.table, numbers, candidates, limit, unit_weights(limit), self.entropy
         )
@@ -114,18 +118,12 @@ class Curator:
         epsilon = self.plan.percentile_epsilon
         if epsilon is not None:
             return exponential_limit(sizes, grid, name, epsilon, self.ledger, self.entropy)
-        histogram, deviation = self._histogram(k, name, sizes, grid)
-        # few bins of one row's tuples; beyond them noise alone would reach for the largest limit
-        unclear = deviation if is_unbounded(self.table) else 0.0
-        return percentile_limit(histogram, grid, unclear)
-
-    def _histogram(
-        self, k: int, name: str, sizes: Integers, grid: Integers
-    ) -> tuple[Floats, float]:
         variance = self.plan.budget.variance(self.plan.limit[k - 1], 1)
         neighbours = self.plan.budget.neighbours
         histogram = noisy_sizes(sizes, grid, name, variance, neighbours, self.ledger, self.entropy)
-        return histogram, math.sqrt(variance)
+        # few bins of one row's tuples; beyond them noise alone would reach for the largest limit
+        unclear = math.sqrt(variance) if is_unbounded(self.table) else 0.0
+        return percentile_limit(histogram, grid, unclear)
 
     def _value_threshold(self, k: int, share: Fraction, limit: int, variance: Fraction) -> int:
         """A threshold that hides tuples which one person alone holds."""
@@ -133,9 +131,9 @@ class Curator:
         if self.settings.no_spurious:
             up_to = len(self.settings.limits)
             failure = float(FAILURES / up_to) * budget.delta
-            return _hiding_threshold(limit, variance, math.log1p(-failure))
+            return int(hiding_threshold(math.log1p(-failure), variance, limit, "counts"))
         if self.settings.accounting == "zcdp" or self.plan.percentile_epsilon is not None:
-            return _hiding_threshold(limit, variance, math.log1p(-budget.delta / 2))
+            return int(hiding_threshold(math.log1p(-budget.delta / 2), variance, limit, "counts"))
         return math.ceil(budget.threshold(share, limit, "counts"))
 
     def _held_above(
@@ -163,11 +161,6 @@ class Curator:
         noisy = sums + discrete_gaussian(variance, len(sums), self.entropy)
         is_above = noisy > threshold
         return Found(keys[is_above], noisy[is_above].astype(np.float64), variance, limit)
-
-    def _spend_counts(self, k: int, purpose: str, limit: int, variance: Fraction) -> None:
-        neighbours = self.plan.budget.neighbours
-        step = GaussianStep.of_counts(f"{k}-tuples", purpose, limit, variance, neighbours)
-        self.ledger.spend(step)
 
     def _tuple_threshold(
         self, candidates: TupleCandidates, shorter: int, variance: Fraction
@@ -228,20 +221,21 @@ class Curator:
         """
         if not len(keys):
             return Found(keys, np.zeros(0), Fraction(1))
-        which = candidates or TupleCandidates.single(np.arange(len(keys)) + 1)
-        sizes = sizes_held(self.table, numbers, which)
-        most = max(least_limit(self.table, k), min(len(keys), most_tuples(self.table, k)))
-        grid = limit_grid(least_limit(self.table, k), most)
-        histogram, deviation = self._histogram(k, f"{k}-tuples", sizes, grid)
-        unit = float(self.plan.budget.variance(self.plan.count[k - 1], 1))
-        limit = least_error_limit(histogram, grid, deviation, len(keys), unit)
-        variance = self.plan.budget.variance(self.plan.count[k - 1], limit)
-        self._spend_counts(k, "counts of the found tuples", limit, variance)
-        held, sums = summed(self.table, numbers, which, limit, unit_weights(limit), self.entropy)
-        counts = np.zeros(len(keys), np.int64)
-        counts[held if candidates is None else np.searchsorted(keys, held)] = sums
-        noisy = counts + discrete_gaussian(variance, len(keys), self.entropy)
-        return Found(keys, noisy.astype(np.float64), variance, limit)
+        least = least_limit(self.table, k)
+        grid = limit_grid(least, max(least, min(len(keys), most_tuples(self.table, k))))
+        told = limited_counts(
+            self.table,
+            numbers,
+            candidates or TupleCandidates.single(np.arange(len(keys)) + 1),
+            np.arange(len(keys)) if candidates is None else keys,
+            grid,
+            f"{k}-tuples",
+            self.plan.budget,
+            LimitedShares(self.plan.limit[k - 1], self.plan.count[k - 1]),
+            self.ledger,
+            self.entropy,
+        )
+        return Found(keys, told.counts, told.variance, told.limit)
 
 
 def _only(numbers: Integers, values: Integers) -> Integers:
@@ -249,20 +243,3 @@ def _only(numbers: Integers, values: Integers) -> Integers:
     chosen = np.full(len(numbers), -1, np.int64)
     chosen[values] = np.arange(len(values))
     return chosen
-
-
-def _hiding_threshold(limit: int, variance: Fraction, log_hidden: float) -> int:
-    """rho_1 = 1 + sigma Phi^-1((1 - f)^(1/limit)), rounded up: what fails with chance f at most.
-
-    Args:
-        limit: of a person's tuples, all of which may be new.
-        variance: of the noise on a count.
-        log_hidden: ln(1 - f).
-    """
-    # ln Phi(x) = ln(1 - f)/limit
-    special = imported("scipy.special")
-    quantile = -float(special.ndtri(-math.expm1(log_hidden / limit)))
-    threshold = max(0, math.floor(1 + math.sqrt(variance) * quantile) - 1)
-    while least_log_hidden(Fraction(threshold), variance, limit, "counts") < log_hidden:
-        threshold += 1
-    return threshold

@@ -25,7 +25,7 @@ from sottovoce.central.storage import (
     versions,
     write_release,
 )
-from sottovoce.central.tables import Advance, read_table
+from sottovoce.central.tables import Advance, check_is_list, read_table
 from sottovoce.device.client import PrivacyWarning
 from sottovoce.ground.arguments import plain_option, whole
 from sottovoce.ground.entropy import Entropy, System
@@ -97,6 +97,7 @@ def release(
     >>> abs(told.rows(1)[0]["count"] - 500) < 100
     True
     """
+    check_is_list("may_be_empty", may_be_empty)
     if may_be_empty:
         options[MAY_BE_EMPTY] = list(may_be_empty)
     terms = parse_terms(epsilon, delta, up_to, neighbours, options)

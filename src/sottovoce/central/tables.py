@@ -97,6 +97,8 @@ def read_table(
     >>> next(table.batches()).codes.tolist()
     [[0, 0], [1, 1], [0, -1], [-1, 0]]
     """
+    for option, listed in (("columns", columns), ("empty", empty), ("force", force)):
+        check_is_list(option, listed)
     source = open_source(table, items)
     names = _attributes(source, user, items, schema, columns)
     for name in force:
@@ -115,6 +117,12 @@ def read_table(
         if isinstance(coder, DiscoveredValues):
             coder.check_is_shared()
     return reading.finished()
+
+
+def check_is_list(name: str, given: Sequence[str] | None) -> None:
+    """Refuse a text where texts are listed: it would be read letter by letter."""
+    if isinstance(given, str):
+        raise InvalidInput(f"{name} ({given}) must be a list of texts, not one text")
 
 
 def _attributes(

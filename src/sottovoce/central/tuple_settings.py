@@ -12,11 +12,12 @@ from sottovoce.accounting import mu_of
 from sottovoce.accounting.zcdp import rho_of
 from sottovoce.central.budget import Budget, CountShare, budget_of, shares_of
 from sottovoce.central.method import CentralTable, ReleaseTerms
-from sottovoce.central.union import MAX_UNION_VALUES
+from sottovoce.central.union import LARGEST_COUNT_LIMIT, MAX_UNION_VALUES
 from sottovoce.central.union import PER_UNIT as VALUE_STEPS
 from sottovoce.ground.arguments import share as part_of_one
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.extras import imported
 from sottovoce.ground.tails import LARGEST_TAIL_SIGMA
 
 Find = Literal["counts", "weighted"]
@@ -34,6 +35,8 @@ PERCENTILE_PART = Fraction(1, 10)  # of rho, for all percentiles by the exponent
 FAILURES = Fraction(1, 4)  # of delta, for thresholds at every k
 # where tuples are found by weights and counted apart: parts of a k's share for both
 FOUND_PART = Fraction(9, 20)
+LEAST_COMPOSED_DELTA = 1e-11  # a hundred times what numerical composition errs by
+FIND_LIMIT = 1000  # of a person's tuples, each of which weighs 1/sqrt of their number
 TUPLE_STEPS = 1 << 10  # of the lattice in a weight of 1, for tuples of several values
 
 
@@ -77,8 +80,14 @@ class TupleSettings:
             shares = [shares]
         if not isinstance(shares, list | tuple) or len(shares) != terms.up_to:
             raise InvalidInput(f"shares ({shares}) must be {terms.up_to} numbers, one for each k")
+        limits = _limits(options.get("limit"), terms.up_to)
+        if find == "weighted" and (limits[0] or 1) > LARGEST_COUNT_LIMIT:
+            raise InvalidInput(
+                f"limit ({limits[0]}) of single values must be at most {LARGEST_COUNT_LIMIT}, "
+                "where find is 'weighted'"
+            )
         return cls(
-            _limits(options.get("limit"), terms.up_to),
+            limits,
             shares_of("shares", shares),
             eta,
             find,
@@ -89,13 +98,14 @@ class TupleSettings:
 
 
 def default_shares(up_to: int, is_sets: bool) -> Sequence[int]:
-    """Shares that grow with k: 1, 3, 6, 10, ...; for sets up to pairs more so.
+    """Shares that grow with k: 1, 3, 6, 10, ...; for sets up to pairs more so, see
+    docs/central.md.
 
     >>> default_shares(3, is_sets=False)
     [1, 3, 6]
     """
     if is_sets and up_to == 2:
-        return [1, 9]
+        return [3, 17]
     return [k * (k + 1) // 2 for k in range(1, up_to + 1)]
 
 
@@ -118,7 +128,7 @@ def _limits(given: Any, up_to: int) -> tuple[int | None, ...]:
     """A public limit for each k: one for all, a list of them, or none."""
     if given is None:
         return (None,) * up_to
-    listed = [given] * up_to if isinstance(given, int | str) else list(given)
+    listed = given if isinstance(given, list | tuple) else [given] * up_to
     if len(listed) != up_to:
         raise InvalidInput(f"limit must be one whole number, or {up_to} of them, one for each k")
     return tuple(None if each is None else whole("limit", each, 1, MOST_TUPLES) for each in listed)
@@ -170,8 +180,10 @@ def tuple_plan(table: CentralTable, terms: ReleaseTerms, settings: TupleSettings
     spent = [CountShare(part) for part in limit if part]
     counted = count if is_weighted else find
     for k, part in zip(levels, counted, strict=True):
-        spent.append(CountShare(part, settings.limits[k - 1] or least_limit(table, k)))
-    finer = finer_loss(terms) if is_weighted else Fraction(0)
+        # what is found by weights is counted up to another limit, which is chosen from the data
+        given = None if is_weighted else settings.limits[k - 1]
+        spent.append(CountShare(part, given or least_limit(table, k)))
+    finer = finer_loss(terms, settings, find) if is_weighted else Fraction(0)
     failures = FAILURES if settings.no_spurious else Fraction(0)
     budget = budget_of(terms, spent, finer, failures)
     if is_weighted:
@@ -189,12 +201,30 @@ def _check_tails(terms: ReleaseTerms, budget: Budget, find: Sequence[Fraction]) 
             )
 
 
-def finer_loss(terms: ReleaseTerms) -> Fraction:
-    """What the lattices of weights take from epsilon, at most."""
+def finer_loss(terms: ReleaseTerms, settings: TupleSettings, find: Sequence[Fraction]) -> Fraction:
+    """What the lattices of weights take from epsilon, at most.
+
+    Args:
+        terms: of the release.
+        settings: whose limits say how many weights a person moves.
+        find: of mu^2 by k.
+    """
+    # |v|_1 / variance in steps of the lattice, |v|_1 <= sqrt(moved) |v|_2, 1/variance = share mu^2
     whole_mu = Fraction(mu_of(float(terms.epsilon), float(terms.delta)))
-    values = Fraction(math.isqrt(MAX_UNION_VALUES) + 1, VALUE_STEPS)
-    tuples = Fraction(math.isqrt(MOST_TUPLES) + 1, TUPLE_STEPS)
-    return (values + tuples) * whole_mu**2
+    loss = find[0] * Fraction(math.isqrt(MAX_UNION_VALUES) + 1, VALUE_STEPS)
+    for share, limit in zip(find[1:], settings.limits[1:], strict=True):
+        loss += share * Fraction(math.isqrt(limit or FIND_LIMIT) + 1, TUPLE_STEPS)
+    return loss * whole_mu**2
+
+
+def _check_composition(terms: ReleaseTerms) -> None:
+    """Refuse, before anything is spent, what the ledger cannot compose numerically."""
+    if float(terms.delta) < LEAST_COMPOSED_DELTA:
+        raise InvalidInput(
+            f"delta ({terms.delta}) must be at least {LEAST_COMPOSED_DELTA:g} for percentile "
+            "'exponential', whose steps are composed numerically"
+        )
+    imported("dp_accounting.pld.privacy_loss_distribution")
 
 
 def _closed_plan(terms: ReleaseTerms, settings: TupleSettings, chosen: Sequence[bool]) -> TuplePlan:
@@ -212,6 +242,7 @@ def _closed_plan(terms: ReleaseTerms, settings: TupleSettings, chosen: Sequence[
     percentile_epsilon = None
     rest = Fraction(1)
     if any(chosen) and settings.percentile == "exponential":
+        _check_composition(terms)
         # sum of eps_Q^2/8 = rho/10, rounded down
         squared = 8 * PERCENTILE_PART * rho / sum(chosen)
         percentile_epsilon = Fraction(math.isqrt(math.floor(squared * 10**12)), 10**6)

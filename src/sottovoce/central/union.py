@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from sottovoce.accounting import GaussianStep, Ledger, mu_of, rounded_variance
+from sottovoce.accounting import Ledger, mu_of, rounded_variance
 from sottovoce.accounting.steps import ThresholdStep, Weights
-from sottovoce.accounting.threshold import least_log_hidden, threshold_for
+from sottovoce.accounting.threshold import hiding_threshold, least_log_hidden, threshold_for
 from sottovoce.central.budget import Budget, CountShare, budget_of, check_ledger
 from sottovoce.central.candidates import TupleCandidates
-from sottovoce.central.counting import collected, equal_weights, sizes_held, summed, unit_weights
-from sottovoce.central.limits import least_error_limit, limit_grid, limit_note, noisy_sizes
+from sottovoce.central.counting import collected, equal_weights, summed
+from sottovoce.central.limited_counts import LimitedShares, limited_counts
+from sottovoce.central.limits import limit_grid, limit_note
 from sottovoce.central.method import (
     CentralTable,
     Integers,
@@ -121,8 +122,6 @@ class SetUnion(ReleaseMethod):
     def refuse(self, table: CentralTable, terms: ReleaseTerms) -> str | None:
         if terms.up_to != 1:
             return f"up_to ({terms.up_to}) must be 1: set-union finds single values"
-        if sum(map(len, table.values)) > MAX_UNION_VALUES or table.people > MAX_UNION_PEOPLE:
-            return "the table must have at most 2^36 values and 2^28 people"
         UnionSettings.of(terms.options)  # refuses what it cannot read
         return None
 
@@ -179,6 +178,8 @@ def find_values(
         ledger: where it is spent.
         entropy: where order, choices and noise come from.
     """
+    if sum(map(len, table.values)) > MAX_UNION_VALUES or table.people > MAX_UNION_PEOPLE:
+        raise InvalidInput("the table must have at most 2^36 values and 2^28 people")
     if settings.form == "descent":
         return _descent(table, settings, budget, share, ledger, entropy)
     rounds = settings.rounds if settings.form == "parallel" else 1
@@ -259,7 +260,7 @@ def _round_thresholds(limit: int, shares: list[Fraction], budget: Budget) -> lis
     for part in shares[:-1]:
         variance = budget.variance(part, 1)
         failure = float(_EARLY_FAILURES * part / sum(shares)) * budget.delta
-        early.append(_hiding_threshold(limit, variance, math.log1p(-failure)))
+        early.append(hiding_threshold(math.log1p(-failure), variance, limit, "equal", COARSE))
         log_hidden += least_log_hidden(early[-1], variance, limit, "equal")
     last = threshold_for(
         budget.epsilon,
@@ -274,18 +275,6 @@ def _round_thresholds(limit: int, shares: list[Fraction], budget: Budget) -> lis
         other_log_hidden=log_hidden,
     )
     return [*early, last]
-
-
-def _hiding_threshold(limit: int, variance: Fraction, log_hidden: float) -> Fraction:
-    """The least threshold that hides new values with such a chance."""
-    low, high = 0, COARSE * (1 + 40 * (math.isqrt(math.ceil(variance)) + 1))
-    while low < high:
-        middle = (low + high) // 2
-        if least_log_hidden(Fraction(middle, COARSE), variance, limit, "equal") >= log_hidden:
-            high = middle
-        else:
-            low = middle + 1
-    return Fraction(high, COARSE)
 
 
 def _threshold_step(
@@ -326,12 +315,19 @@ def _with_counts(
     if settings.counts and len(found):
         numbers = np.full(len(attributes), ABSENT)
         numbers[found] = np.arange(len(found))
-        limit_share = settings.counts * LIMIT_PART
-        count_share = settings.counts - limit_share
-        counts, variance, limit = counted_values(
-            table, numbers, len(found), budget, limit_share, count_share, ledger, entropy
+        told = limited_counts(
+            table,
+            numbers,
+            TupleCandidates.single(np.arange(len(found)) + 1),
+            np.arange(len(found)),
+            limit_grid(1, min(len(found), LARGEST_COUNT_LIMIT)),
+            "counts",
+            budget,
+            LimitedShares(settings.counts * LIMIT_PART, settings.counts * (1 - LIMIT_PART)),
+            ledger,
+            entropy,
         )
-        deviation = math.sqrt(variance)
+        counts, deviation, limit = told.counts, math.sqrt(told.variance), told.limit
     tuples = TupleCounts(
         attributes[found][:, None],
         codes[found][:, None],
@@ -340,47 +336,3 @@ def _with_counts(
         np.zeros(len(found), bool),
     )
     return tuples, limit
-
-
-def counted_values(
-    table: CentralTable,
-    numbers: Integers,
-    size: int,
-    budget: Budget,
-    limit_share: Fraction,
-    count_share: Fraction,
-    ledger: Ledger,
-    entropy: Entropy,
-) -> tuple[np.ndarray[Any, np.dtype[np.float64]], Fraction, int]:
-    """Noisy counts of known values, with a limit that was chosen for their error.
-
-    Args:
-        table: what the curator holds.
-        numbers: of its values; those that are counted are numbered from 0.
-        size: how many are counted.
-        budget: of the release.
-        limit_share: of mu^2, for the limit.
-        count_share: of mu^2, for the counts.
-        ledger: where both are spent.
-        entropy: where choices and noise come from.
-
-    Returns:
-        The counts, the variance of their noise, and for how many a person was counted.
-    """
-    everything = TupleCandidates.single(np.arange(size) + 1)
-    sizes = sizes_held(table, numbers, everything)
-    grid = limit_grid(1, min(size, LARGEST_COUNT_LIMIT))
-    variance = budget.variance(limit_share, 1)
-    histogram = noisy_sizes(sizes, grid, "counts", variance, budget.neighbours, ledger, entropy)
-    unit = float(budget.variance(count_share, 1))
-    limit = least_error_limit(histogram, grid, math.sqrt(variance), size, unit)
-    variance = budget.variance(count_share, limit)
-    step = GaussianStep.of_counts(
-        "counts", "how many people hold each found value", limit, variance, budget.neighbours
-    )
-    ledger.spend(step)
-    keys, sums = summed(table, numbers, everything, limit, unit_weights(limit), entropy)
-    counts = np.zeros(size, np.int64)
-    counts[keys] = sums
-    noisy = counts + discrete_gaussian(variance, size, entropy)
-    return noisy.astype(np.float64), variance, limit

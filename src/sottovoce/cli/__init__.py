@@ -14,6 +14,7 @@ from sottovoce.cli import (  # noqa: F401  (they add their commands)
     retention,
     service,
     shufflers,
+    shuffling,
     sql,
 )
 from sottovoce.cli.commands import app

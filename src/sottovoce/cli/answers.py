@@ -153,9 +153,9 @@ def _print_popular(found: Estimate, level: float, tree: Sequence[str]) -> None:
 
 
 def guarantee_json(guarantee: Guarantee) -> dict[str, float]:
-    """The two numbers of a guarantee, and its delta if it has one."""
-    told = {"per_report": guarantee.per_report, "lifetime": guarantee.lifetime}
-    return told | {"delta": guarantee.delta} if guarantee.delta else told
+    """The numbers of a guarantee, its own delta only if it has one."""
+    told = guarantee.to_json()
+    return {name: told[name] for name in told if name != "delta" or guarantee.delta}
 
 
 def estimate_json(made: Plan, tables: Sequence[Table], level: float) -> dict[str, Any]:

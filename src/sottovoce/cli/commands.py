@@ -102,6 +102,7 @@ def _print_version(wanted: bool) -> None:
       sottovoce compare itemsets baskets.parquet --column items --top 64 --epsilon 2
       sottovoce release table.csv --epsilon 1 --delta 1e-6 --up-to 3 -o release
       sottovoce compare releases table.csv --methods dp-marginals,auto --epsilon 0.5,1
+      sottovoce amplify --oracle olh --size 1024 --local 4 --people 1000000 --delta 1e-9
     """
 )
 def _root(

@@ -30,17 +30,17 @@ class Curated:
     @property
     def sentence(self) -> str:
         """How far both are from the truth."""
-        ratio = _error(self.local) / _error(self.central)
+        far, near = table_error(self.local), table_error(self.central)
         names = ", ".join(self.central.table.attributes)
         return (
             f"With a trusted curator, who has seen everybody's answers, the same epsilon gives a "
-            f"table of {names} whose cells are off by {_error(self.central):.5f} (root mean "
-            f"square), where whispers are off by {_error(self.local):.5f}: {ratio:.0f} times as "
-            "far."
+            f"table of {names} whose cells are off by {near:.5f} (root mean square), where "
+            f"whispers are off by {far:.5f}: {far / near:.0f} times as far."
         )
 
 
-def _error(finding: Finding) -> float:
+def table_error(finding: Finding) -> float:
+    """The root mean square error of a table's cells."""
     return float(np.sqrt(((finding.table.values - finding.truth) ** 2).mean()))
 
 

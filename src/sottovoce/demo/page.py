@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sottovoce import __version__
 from sottovoce.console.tables import parts
 from sottovoce.demo import pictures, popularity
+from sottovoce.demo.mixed import trust_models
 from sottovoce.ground.files import replacing
 from sottovoce.protocol.guarantee import at_most, at_most_percent
 
@@ -133,11 +134,18 @@ $popular
 <h2>Over the network</h2>
 <p>$posted</p>
 $heard
+<h2>Shuffled</h2>
+<p>$mixed</p>
+$shuffled
 <h2>With a trusted curator</h2>
 <p>$curated</p>
 <p>All tables of up to three attributes, what was spent and a summary are in the folder
 <code>release</code>.</p>
 $released
+<h2>Whom must people trust?</h2>
+<p>The same table at the same epsilon, in three trust models:
+the farther answers may travel, the nearer the table comes to the truth.</p>
+<div class="card wide narrow">$trust</div>
 <h2>The plan</h2>
 <p>Public and frozen before the first answer.
 Its id is the SHA-256 of its bytes, and every report names it.</p>
@@ -182,6 +190,9 @@ def write_page(path: Path, story: Story) -> None:
         ),
         curated=escape(f"{story.curated.sentence} {story.curated.release.guarantee}."),
         released=_finding(story.curated.central),
+        mixed=escape(story.mixed.sentence),
+        shuffled=_finding(story.mixed.finding),
+        trust=_trust(story),
         plan=escape(str(plan)),
         report=_report(story.record, story.report),
         version=escape(__version__),
@@ -355,6 +366,12 @@ def _pairs(pairs: Sequence[Pair]) -> str:
         (" - ".join(pair.attributes), f"{pair.strength:.2f}", f"{pair.truth:.2f}") for pair in pairs
     ]
     return _table(("pair", "estimate", "truth"), rows)
+
+
+def _trust(story: Story) -> str:
+    models = trust_models(story.two, story.mixed, story.curated)
+    rows = [(model.name, model.who, f"{model.error:.5f}") for model in models]
+    return _table(("model", "who sees an answer", "error of a cell (root mean square)"), rows)
 
 
 def _comparison(rows: Sequence[MarginalsComparison]) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from sottovoce.analysis import Tree
     from sottovoce.demo.curator import Curated
+    from sottovoce.demo.mixed import Mixed
     from sottovoce.demo.popularity import Liking
     from sottovoce.demo.posting import Posted
     from sottovoce.measure import MarginalsComparison, Population
@@ -122,6 +123,7 @@ class Story:
     compared: Sequence[MarginalsComparison]
     posted: Posted
     heard: Sequence[Finding]  # single attributes, from what was posted
+    mixed: Mixed  # the same people, their reports shuffled
     curated: Curated  # the same people with a trusted curator
     record: Mapping[str, Any]
     report: Report
@@ -259,6 +261,7 @@ def _told(
     from sottovoce.analysis import dependency_tree
     from sottovoce.analysis.pairs import mutual_information
     from sottovoce.demo.curator import curated
+    from sottovoce.demo.mixed import mixed
     from sottovoce.demo.popularity import learnt
     from sottovoce.device.client import Client
     from sottovoce.ground.entropy import Seeded
@@ -280,6 +283,7 @@ def _told(
         compared=_compared(plan, crowd, seed, quiet),
         posted=posted,
         heard=own,
+        mixed=mixed(plan, people, two, ORDER, seed),
         curated=curated(people, plan.schema, plan.epsilon, ORDER, two, output, seed),
         record=record,
         report=Client(plan, entropy=None if seed is None else Seeded(seed)).report(record),
@@ -359,8 +363,9 @@ def _print_plan(screen: Console, plan: Plan, ranks: Sequence[Rank]) -> None:
 
 def _print_story(screen: Console, story: Story) -> None:
     from sottovoce.console.tables import marginals_table
+    from sottovoce.demo.mixed import trust_models
     from sottovoce.demo.popularity import likings_table
-    from sottovoce.demo.tables import pairs_table, truth_table
+    from sottovoce.demo.tables import pairs_table, trust_table, truth_table
 
     people = story.two.table.people
     screen.print(
@@ -384,7 +389,10 @@ def _print_story(screen: Console, story: Story) -> None:
         "reports a second"
     )
     screen.print(truth_table(title, ["attribute", "value"], story.heard))
+    screen.print(truth_table("The same, shuffled", TWO, [story.mixed.finding]))
+    screen.print(story.mixed.sentence)
     screen.print(
         truth_table("The same, released by a trusted curator", TWO, [story.curated.central])
     )
     screen.print(story.curated.sentence)
+    screen.print(trust_table(trust_models(story.two, story.mixed, story.curated), TWO))

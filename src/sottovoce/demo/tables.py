@@ -10,6 +10,7 @@ from sottovoce.console.tables import grid, interval_text, parts
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
+    from sottovoce.demo.mixed import TrustModel
     from sottovoce.demo.survey import Finding, Pair
 
 
@@ -48,4 +49,14 @@ def pairs_table(pairs: Sequence[Pair]) -> RichTable:
         out.add_row(
             escape(" - ".join(pair.attributes)), f"{pair.strength:.3f}", f"{pair.truth:.3f}"
         )
+    return out
+
+
+def trust_table(models: Sequence[TrustModel], names: Sequence[str]) -> RichTable:
+    """One table in three trust models."""
+    title = f"{', '.join(names)}: whom must people trust?"
+    heads = ["model", "who sees an answer"]
+    out = grid(title, [*heads, "error of a cell"], words=heads)
+    for model in models:
+        out.add_row(model.name, model.who, f"{model.error:.5f}")
     return out

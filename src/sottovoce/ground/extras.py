@@ -24,6 +24,7 @@ EXTRAS = {
     "pydantic": "collector",
     "starlette": "collector",
     "uvicorn": "collector",
+    "gmpy2": "peos",
     "cryptography": "shuffle",
     "psycopg": "postgres",
     "duckdb": "queries",

@@ -15,6 +15,7 @@ from sottovoce.ground.arguments import share
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.base import Floats, Integers, tally
+from sottovoce.oracles.blankets import Blanket, no_blanket
 from sottovoce.oracles.cohorts import CohortOracle, summed
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, log_ratio, rounded_up
@@ -89,6 +90,16 @@ class OpenRappor(CohortOracle):
     def worst_ratio(self) -> Fraction:
         one, zero = self.exact_bits
         return (one * (1 - zero) / ((1 - one) * zero)) ** self.hashes
+
+    def blanket(self) -> Blanket:
+        if self.hashes > 1:
+            raise no_blanket(
+                self.names[0],
+                f"a value sets up to {self.hashes} bits, which a report supports one by one; "
+                "hashes=1 has one",
+            )
+        _, zero = self.exact_bits
+        return Blanket.of(self.worst_ratio, zero, zero**2)
 
     @cached_property
     def layout(self) -> Layout:
@@ -233,6 +244,11 @@ class Rappor(OpenRappor):
     def lifetime_epsilon(self) -> float:
         flip = chance(self.zero)
         return log_ratio(((1 - flip) / flip) ** (2 * self.hashes))
+
+    def blanket(self) -> Blanket:
+        raise no_blanket(
+            self.names[0], "its reports repeat a kept memo, which links them; o-rappor has one"
+        )
 
     def memorize(self, value: int, entropy: Entropy) -> tuple[int, int]:
         return super().randomize(value, entropy)

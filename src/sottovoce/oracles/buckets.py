@@ -15,6 +15,7 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.base import Floats, Integers, tally
+from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.cohorts import LARGEST_CLOSED, MOST_BUCKETS, CohortOracle, summed
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, truth_threshold
@@ -66,6 +67,10 @@ class OpenRandomizedResponse(CohortOracle):
     def worst_ratio(self) -> Fraction:
         kept = chance(self.truth)
         return 1 + self.buckets * kept / (1 - kept)
+
+    def blanket(self) -> Blanket:
+        # cohorts are drawn as a seed is; nothing is said of how often two values share a bucket
+        return Blanket.of(self.worst_ratio, Fraction(1, self.buckets), Fraction(0))
 
     @cached_property
     def layout(self) -> Layout:

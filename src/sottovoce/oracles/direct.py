@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.base import Integers, Noise, PureOracle, SummedOracle, tally
+from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, truth_threshold
 
@@ -49,6 +50,11 @@ class GeneralizedRandomizedResponse(PureOracle, SummedOracle):
     @property
     def worst_ratio(self) -> Fraction:
         return self.exact_p / self.exact_q
+
+    def blanket(self) -> Blanket:
+        # uniform over the values; an answer supports itself alone
+        third = None if self.size == 2 else Fraction(0)
+        return Blanket.of(self.worst_ratio, Fraction(1, self.size), Fraction(0), Fraction(0), third)
 
     @cached_property
     def layout(self) -> Layout:

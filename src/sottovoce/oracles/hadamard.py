@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.base import Integers, Noise, PureOracle, SummedOracle, in_order, tally
+from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_down
 
@@ -67,6 +68,13 @@ class HadamardResponse(PureOracle, SummedOracle):
     @property
     def muted(self) -> Self:
         return replace(self, agree=WHOLE // 2)
+
+    def blanket(self) -> Blanket:
+        # a uniform column agrees with two different rows, none of them 0, with chance 1/4, and
+        # with three, such as the first, second and fourth, with 1/8
+        half = Fraction(1, 2)
+        three = half**3 if self.size >= 4 else half**2 if self.size == 3 else None
+        return Blanket.of(self.worst_ratio, half, half**2, half**2, three)
 
     @cached_property
     def layout(self) -> Layout:
@@ -171,6 +179,13 @@ class HadamardRandomizedResponse(PureOracle, SummedOracle):
     @property
     def muted(self) -> Self:
         return replace(self, agree=WHOLE // 2)
+
+    def blanket(self) -> Blanket:
+        # of K - 1 coefficients K/2 - 1 give two values one sign, and K/4 - 1 three; the sign of
+        # the blanket is that one with chance 1/2
+        two = Fraction(self.order // 2 - 1, 2 * (self.order - 1))
+        three = Fraction(self.order // 4 - 1, 2 * (self.order - 1)) if self.size > 2 else None
+        return Blanket.of(self.worst_ratio, Fraction(1, 2), two, two, three)
 
     @cached_property
     def layout(self) -> Layout:

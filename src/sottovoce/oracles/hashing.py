@@ -19,6 +19,7 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import bucket, keyed_hash, scramble
 from sottovoce.kernels.fields import write_field
 from sottovoce.oracles.base import MANY, Integers, PureOracle, SummedOracle
+from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, truth_threshold
 from sottovoce.schema import MOST_SPELLED, OPEN
@@ -63,6 +64,14 @@ class _HashedResponse(PureOracle):
     @property
     def muted(self) -> Self:
         return replace(self, truth=0)  # never the hash: uniform, for every hash function
+
+    def blanket(self) -> Blanket:
+        # any hash function and an answer of its own: 0 for the support of two values holds for all
+        # functions, 1/g^2 and 1/g^3 for random ones
+        cell = Fraction(1, self.buckets)
+        return Blanket.of(
+            self.worst_ratio, cell, Fraction(0), cell**2, None if self.size == 2 else cell**3
+        )
 
 
 class _ToBits(_HashedResponse):
@@ -117,6 +126,14 @@ class LocalHashing(_ToBits, SummedOracle):
         if entropy.coin(self.truth):
             return rows, self._hash(rows, point)
         return rows, entropy.bits(self.hash_bits)
+
+    def blanket(self) -> Blanket:
+        # H(x) = y and H(x') = y, where y is uniform: the parities of x ^ x' are all 0, with chance
+        # 1/g, as x ^ x' is not 0; for a third value x ^ x'' too, which differs from both
+        cell = Fraction(1, self.buckets)
+        return Blanket.of(
+            self.worst_ratio, cell, cell**2, cell**2, None if self.size == 2 else cell**3
+        )
 
     def _hash(self, rows: int, point: int) -> int:
         return sum(

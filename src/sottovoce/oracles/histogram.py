@@ -16,6 +16,7 @@ from sottovoce.ground.arguments import share
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.oracles.base import Floats, Integers, Noise, SummedOracle
+from sottovoce.oracles.blankets import Blanket, no_blanket
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import exp, rounded_down, rounded_up
 from sottovoce.oracles.unary import UnaryEncoding
@@ -97,6 +98,11 @@ class SummedHistogramEncoding(SummedOracle):
     @property
     def worst_ratio(self) -> Fraction:
         return exp(Fraction(self.rate, self.scale) * 2 * GRID)
+
+    def blanket(self) -> Blanket:
+        raise no_blanket(
+            self.names[0], "its cells hold numbers, which support a value more or less; the has one"
+        )
 
     @cached_property
     def layout(self) -> Layout:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy, Seeded, exact_law
 from sottovoce.ground.errors import InvalidInput, NotEnumerable
+from sottovoce.oracles.blankets import Blanket, no_blanket
 from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.shape import Shape
 from sottovoce.oracles.thresholds import log_ratio
@@ -78,6 +79,13 @@ class Randomizer(Shape):
     def lifetime_epsilon(self) -> float:
         """Of all reports that a device makes of one memo: by default they are one report."""
         return self.epsilon
+
+    def blanket(self) -> Blanket:
+        """What of a report hides others once reports are shuffled, from the realised coins.
+
+        Refused for an oracle whose reports are not known to have such a law.
+        """
+        raise no_blanket(self.names[0], "the law of its reports is not known to have one")
 
     @abstractmethod
     def randomize(self, value: int, entropy: Entropy) -> Any:

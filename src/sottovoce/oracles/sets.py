@@ -16,6 +16,7 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import bucket, keyed_hash
+from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.hashing import MOST_HASH_SIZE, SeededLocalHashing
 from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_down
@@ -91,6 +92,13 @@ class SetLocalHashing(SeededLocalHashing):
         # (T/l + (1 - T)/g) / ((1 - T)/g):
         # an answer that a value hashes to, against one of a full set
         return self.exact_p * self.buckets / (1 - chance(self.truth))
+
+    def blanket(self) -> Blanket:
+        # a full set without collisions supports l of g answers; the law of any other set is a mean
+        # of laws of such, with near answers that no value hashes to
+        if self.length == 1:
+            return super().blanket()
+        return Blanket.of(self.worst_ratio, Fraction(self.length, self.buckets), Fraction(0))
 
     def randomize(self, value: int | Sequence[int], entropy: Entropy) -> tuple[int, int]:
         values = value if isinstance(value, Sequence) else (value,)

@@ -17,6 +17,7 @@ from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import LARGEST_SALT, bucket, keyed_hash, keys
 from sottovoce.oracles.base import Floats, Integers, Noise, PureOracle, SummedOracle, tally
+from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_up, truth_threshold
 from sottovoce.oracles.unary import simulate_bits, toss_bits
@@ -226,6 +227,14 @@ class CountMeanSketch(_Sketch):
         p, q = self.exact_p, self.exact_q0
         return p * (1 - q) / ((1 - p) * q)
 
+    def blanket(self) -> Blanket:
+        # bits are 1 with chance q0; two values whose buckets differ have the least in common
+        q, cell = self.exact_q0, Fraction(1, self.width)
+        pair = cell * q + (1 - cell) * q**2
+        # over salts: all three together, two of them, none
+        triple = cell**2 * q + 3 * cell * (1 - cell) * q**2 + (1 - cell) * (1 - 2 * cell) * q**3
+        return Blanket.of(self.worst_ratio, q, q**2, pair, triple if self.size > 2 else None)
+
     @cached_property
     def layout(self) -> Layout:
         return Layout((Field("bits", self.width), Field("function", self.hashes.bit_length() - 1)))
@@ -305,6 +314,11 @@ class HadamardCountMeanSketch(_Sketch):
     @property
     def worst_ratio(self) -> Fraction:
         return self.exact_p / (1 - self.exact_p)
+
+    def blanket(self) -> Blanket:
+        # signs of two buckets agree with chance 1/2 over uniform coefficients, of one bucket always
+        half, cell = Fraction(1, 2), Fraction(1, self.width)
+        return Blanket.of(self.worst_ratio, half, half**2, cell * half + (1 - cell) * half**2)
 
     @cached_property
     def layout(self) -> Layout:

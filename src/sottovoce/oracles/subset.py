@@ -16,6 +16,7 @@ from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.kernels.fields import ones_per_row
 from sottovoce.oracles.base import Integers, Noise, PureOracle, SummedOracle
+from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_down
 from sottovoce.oracles.unary import count_bits, with_gap
@@ -82,6 +83,13 @@ class SubsetSelection(PureOracle, SummedOracle):
     @property
     def muted(self) -> Self:
         return self  # the subset of a uniform value is uniform, as fakes' values are
+
+    def blanket(self) -> Blanket:
+        # a uniform set of w values holds two of them with chance w(w - 1)/(d(d - 1)), and so on
+        one = Fraction(self.chosen, self.size)
+        two = one * Fraction(self.chosen - 1, self.size - 1)
+        three = two * Fraction(self.chosen - 2, self.size - 2) if self.size > 2 else None
+        return Blanket.of(self.worst_ratio, one, two, two, three)
 
     @cached_property
     def layout(self) -> Layout:

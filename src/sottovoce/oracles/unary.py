@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.base import Integers, PureOracle, SummedOracle
+from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_up
 
@@ -56,6 +57,12 @@ class UnaryEncoding(PureOracle, SummedOracle):
         # e^epsilon = p (1 - q) / ((1 - p) q)   wang2021thesis, eq. (3.6)
         p, q = self.exact_p, self.exact_q
         return p * (1 - q) / ((1 - p) * q)
+
+    def blanket(self) -> Blanket:
+        """Of whole bit vectors; positions that are shuffled apart have another law."""
+        # every bit is 1 with chance q, each by itself: docs/errata, 2
+        q = self.exact_q
+        return Blanket.of(self.worst_ratio, q, q**2, q**2, None if self.size == 2 else q**3)
 
     @cached_property
     def layout(self) -> Layout:

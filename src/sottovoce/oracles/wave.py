@@ -15,6 +15,7 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.base import Floats, Integers, Noise, SummedOracle, in_order, tally
+from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_down
 
@@ -105,6 +106,15 @@ class SquareWave(SummedOracle):
     @property
     def worst_ratio(self) -> Fraction:
         return self.exact_p / self.exact_q
+
+    def blanket(self) -> Blanket:
+        # a uniform place is near a value with chance m/O; the first and the last value have the
+        # fewest near places in common
+        one = Fraction(self.near, self.places)
+        two = Fraction(max(0, self.near - (self.size - 1)), self.places)
+        # the first, the middle and the last, if they have none in common
+        apart = (self.size - 1) // 2 >= self.near
+        return Blanket.of(self.worst_ratio, one, two, two, Fraction(0) if apart else None)
 
     @cached_property
     def layout(self) -> Layout:

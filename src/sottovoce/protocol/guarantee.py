@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 
 TOLD_DIGITS = 4  # of a number that is told to people
 DOUBLE_ERROR = 1e-12  # that a few operations on doubles may add
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One line of a guarantee: against whom, at what cost, and what a guess of 50% rises to."""
+
+    against: str
+    epsilon: float
+    delta: float
+    guess: float
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,16 @@ class Guarantee:
         # delta + (1 - delta) / (1 + (1 - prior)/prior e^-eps)   kairouz2017composition
         kept = 1 / (1 + (1 - prior) / prior * math.exp(-self.lifetime))
         return self.delta + (1 - self.delta) * kept
+
+    @property
+    def promises(self) -> list[Promise]:
+        """What is promised, adversary by adversary, the weakest first."""
+        guess = self.best_guess(0.5)
+        return [Promise("whoever sees a report", self.lifetime, self.delta, guess)]
+
+    def to_json(self) -> dict[str, float]:
+        """The numbers by name, for machines."""
+        return asdict(self)
 
     def __str__(self) -> str:
         one, all_ = (

@@ -261,10 +261,11 @@ class Plan:
         if name not in FAMILIES:
             raise InvalidInput(f"plan: family ({name}) must be one of {', '.join(FAMILIES)}")
         part = Shuffling.from_json(body["shuffle"]) if "shuffle" in body else None
+        trust, fakes = (SHUFFLED, part.fakes) if part else (LOCAL, 0)
         plan = cls(
             text,
             schema,
-            Terms.of(body["epsilon"], body["people"], trust=SHUFFLED if part else LOCAL),
+            Terms.of(body["epsilon"], body["people"], trust=trust, fakes=fakes),
             FAMILIES[name].from_json(body["cohorts"], schema),
             Series.from_json(body["series"]),
             body["coin"],

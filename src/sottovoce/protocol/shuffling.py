@@ -14,7 +14,7 @@ from typing import Any, Self
 from sottovoce.ground.arguments import LARGEST_INTEGER, fraction, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.thresholds import parse_epsilon
-from sottovoce.protocol.guarantee import Guarantee, at_most, at_most_percent
+from sottovoce.protocol.guarantee import Guarantee, Promise, at_most, at_most_percent
 
 MAX_HOPS = 16
 _KEY = re.compile("[0-9a-f]{64}")
@@ -125,19 +125,35 @@ class ShuffledGuarantee(Guarantee):
 
     @classmethod
     def of(cls, local: Guarantee, part: Shuffling) -> Self:
-        colluding = local.lifetime if part.colluding is None else float(part.colluding)
+        colluding = local.lifetime
+        if part.colluding is not None:
+            colluding = min(colluding, float(part.colluding))
+        # whoever sees the batch alone learns no more than with what everybody else tells
+        analyst = min(float(part.epsilon), colluding)
         return cls(
             local.per_report,
             local.lifetime,
             local.delta,
-            min(float(part.epsilon), local.lifetime),
+            analyst,
             float(part.delta),
-            min(colluding, local.lifetime),
+            colluding,
             part.least,
         )
 
+    @property
+    def promises(self) -> list[Promise]:
+        shuffled = [
+            ("the analyst", self.analyst, self.chance),
+            ("the analyst with everybody else", self.colluding, self._colluding_chance),
+            ("the analyst with all shufflers", self.lifetime, self.delta),
+        ]
+        return [
+            Promise(who, epsilon, delta, Guarantee(epsilon, epsilon, delta).best_guess(0.5))
+            for who, epsilon, delta in shuffled
+        ]
+
     def __str__(self) -> str:
-        guess = Guarantee(self.analyst, self.analyst, self.chance).best_guess(0.5)
+        guess = self.promises[0].guess
         return "\n".join(
             [
                 f"against the analyst: ({at_most(self.analyst)}, {at_most(self.chance)}), "
@@ -147,6 +163,10 @@ class ShuffledGuarantee(Guarantee):
                 f"against the analyst with all shufflers: {super().__str__()}",
             ]
         )
+
+    @property
+    def _colluding_chance(self) -> float:
+        return self.chance if self.colluding < self.lifetime else self.delta
 
     @property
     def _colluding(self) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from math import nan
 from typing import Any, ClassVar, Self, cast
 
@@ -18,6 +20,21 @@ from sottovoce.protocol.terms import Terms
 from sottovoce.questions.prediction import Prediction, Rank
 from sottovoce.results.estimate import Estimate
 from sottovoce.schema import Schema
+
+
+@dataclass(frozen=True)
+class ShuffledChoice:
+    """One way to ask people whose reports are shuffled.
+
+    Attributes:
+        question: to be settled.
+        cap: the most that a report may cost by itself, if this way has a limit of its own.
+        focus: what is to be known best, if the question offers a choice.
+    """
+
+    question: Question
+    cap: Decimal | None = None
+    focus: str | None = None
 
 
 class Question(ABC):
@@ -37,6 +54,7 @@ class Question(ABC):
     # whether it looks for popular values, of which most are never named
     finds: ClassVar[bool] = False
     answers_sql: ClassVar[bool] = False  # whether analysts may ask it in SQL
+    takes_fakes: ClassVar[bool] = False  # whether its estimates take out the fakes of shufflers
 
     # -- from a survey to a plan
 
@@ -136,6 +154,25 @@ class Question(ABC):
         return Prediction(
             nan, self.kind, unknown=f"question ({self.kind}): its error is not known beforehand"
         )
+
+    def shuffled_choices(
+        self, schema: Schema, epsilon: float, delta: float, people: int, fakes: int
+    ) -> Sequence[ShuffledChoice]:
+        """Ways to ask people whose reports are shuffled, of which the one of least
+        :meth:`shuffled_loss` is taken; by default as everybody is asked.
+
+        Args:
+            schema: what people may answer.
+            epsilon: against the analyst.
+            delta: of the same promise.
+            people: how many surely report.
+            fakes: how many reports of nobody the shufflers add.
+        """
+        return [ShuffledChoice(self)]
+
+    def shuffled_loss(self, schema: Schema, terms: Terms, focus: str | None) -> float:
+        """How badly a settled question will be known at these terms, to compare its choices."""
+        return 0.0
 
     def rank(self, plan: Plan, *, baselines: bool = False) -> tuple[Rank, ...]:
         """The methods that a plan could have taken, the best first; none where there is no choice.

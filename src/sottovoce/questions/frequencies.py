@@ -33,11 +33,12 @@ from sottovoce.protocol.families import Family, Listed
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.series import Series
-from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question, are_names, round_terms
+from sottovoce.protocol.terms import SHUFFLED, Terms
+from sottovoce.questions.base import Question, ShuffledChoice, are_names, round_terms
 from sottovoce.questions.decoded import marked
 from sottovoce.questions.method import SPLITS, given
 from sottovoce.questions.prediction import Figure, Prediction
+from sottovoce.questions.shuffled_oracles import FOCUSES, shuffled_error, shuffled_ways
 from sottovoce.results.cells import PureLaw
 from sottovoce.results.estimate import Estimate, Table
 from sottovoce.schema import Items, Schema
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 # candidates for which the error of an oracle of cohorts is predicted: it takes a matrix of them
 MOST_SOLVED = 512
+COMMON = 0.1  # how many hold a value that is not rare
 
 
 @dataclass(frozen=True, init=False)
@@ -76,6 +78,10 @@ class Frequencies(Question):
         people: rappor, o-rr, o-rappor: how many the cohorts are chosen for, if not the plan's.
         instantaneous: rappor: the chances that a kept 1 and a kept 0 are reported as 1.
         half_width: square-wave: how many places to either side of a value are near.
+        focus: of shuffled plans whose oracle is chosen: whether errors are least on ``average``
+            over all values, or no value's own frequency may add to its error by much (``head``).
+        thesis: of shuffled plans and ``solh``: the hash size and the epsilon of a report that
+            wang2021thesis's own formulas give, to compare with.
 
     >>> Frequencies("age", oracle="ss").attributes
     ('age',)
@@ -86,6 +92,9 @@ class Frequencies(Question):
     oracle: str
     split: str
     options: Mapping[str, Any] = field(hash=False)
+    focus: str | None  # with thesis, how a shuffled plan is made: no plan holds them
+    thesis: bool
+    takes_fakes: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -108,7 +117,11 @@ class Frequencies(Question):
         people: int | None = None,
         instantaneous: Sequence[Any] | None = None,
         half_width: int | None = None,
+        focus: str | None = None,
+        thesis: bool = False,
     ) -> None:
+        if focus not in (None, *FOCUSES):
+            raise InvalidInput(f"focus ({focus}) must be one of {', '.join(FOCUSES)}")
         if not attributes or len(set(attributes)) < len(attributes):
             raise InvalidInput("attributes must be one or more different names")
         if split not in SPLITS:
@@ -136,6 +149,8 @@ class Frequencies(Question):
             ("oracle", plain_name(oracle)),
             ("split", split),
             ("options", plain_options(options)),
+            ("focus", focus),
+            ("thesis", thesis),
         ):
             object.__setattr__(self, name, value)
 
@@ -155,6 +170,43 @@ class Frequencies(Question):
 
     def attributes_in(self, schema: Schema) -> tuple[str, ...]:
         return self.attributes
+
+    def settled(self, schema: Schema, terms: Terms) -> Frequencies:
+        if terms.trust != SHUFFLED:
+            for name, is_given in (("focus", self.focus is not None), ("thesis", self.thesis)):
+                if is_given:
+                    raise InvalidInput(f"{name} is for shuffled plans (trust='shuffled')")
+        return self
+
+    def shuffled_choices(
+        self, schema: Schema, epsilon: float, delta: float, people: int, fakes: int
+    ) -> Sequence[ShuffledChoice]:
+        sizes = [schema[name].size for name in self.attributes]
+        ways = shuffled_ways(
+            self.oracle, self.options, sizes, self.thesis, epsilon, delta, people, fakes
+        )
+        return [
+            ShuffledChoice(
+                Frequencies(*self.attributes, oracle=name, split=self.split, **options),
+                cap,
+                self.focus,
+            )
+            for name, options, cap in ways
+        ]
+
+    def shuffled_loss(self, schema: Schema, terms: Terms, focus: str | None) -> float:
+        """The mean squared error of a value, over all values; with ``head`` that of a rare one, if
+        what a frequency adds to its own is not too much.
+        """
+        losses = []
+        cohorts = self.cohorts(schema, terms)
+        for cohort in cohorts:
+            people = max(1, terms.people * cohort.weight // cohorts.weight)
+            for ask in cohort.asks:
+                source, reports = _heard(ask.oracle, people, terms)
+                noise = source.noise(reports)
+                losses.append(shuffled_error(noise, ask.oracle.size, people, focus))
+        return sum(losses) / len(losses)
 
     def candidates(self, schema: Schema, words: Sequence[str]) -> dict[str, Sequence[str]]:
         """For the open attributes, or for all if none is open."""
@@ -225,7 +277,8 @@ class Frequencies(Question):
     def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
         """The standard error of a rare value, by attribute."""
         cohorts = self.cohorts(schema, terms)
-        people = round_terms(self, schema, terms, series).people
+        terms = round_terms(self, schema, terms, series)
+        people = terms.people
         figures, oracles = [], []
         for cohort in cohorts:
             share = max(1, people * cohort.weight // cohorts.weight)
@@ -237,7 +290,8 @@ class Frequencies(Question):
                         "candidates"
                     )
                     return Prediction(nan, source.names[0], unknown=reason)
-                figures.append(Figure(ask.encoding.attributes[0], sqrt(source.variance(share))))
+                heard, reports = _heard(source, share, terms)
+                figures.append(Figure(ask.encoding.attributes[0], sqrt(heard.variance(reports))))
                 oracles.append(source.names[0])
         order = sorted(
             range(len(figures)), key=lambda place: (-figures[place].error, oracles[place])
@@ -254,15 +308,19 @@ class Frequencies(Question):
         ]
         for index in range(len(plan.cohorts)):
             for ask in plan.cohorts[index].asks:
-                lines.append(self._explain_ask(ask, plan.cohort_people(index)))
+                lines.append(self._explain_ask(ask, plan.cohort_people(index), plan.round_terms))
         return lines
 
-    def _explain_ask(self, ask: Ask, people: int) -> str:
+    def _explain_ask(self, ask: Ask, people: int, terms: Terms) -> str:
         chosen = ask.oracle
         if _is_unpredicted(chosen):
             error = "predicted error depends on the candidates"
         else:
-            error = f"predicted standard error {sqrt(chosen.variance(people)):.2g} for a rare value"
+            heard, reports = _heard(chosen, people, terms)
+            rare, common = (sqrt(heard.variance(reports, f)) for f in (0, COMMON))
+            error = f"predicted standard error {rare:.2g} for a rare value"
+            if terms.trust == SHUFFLED:  # where oracles differ most in it
+                error += f", {common:.2g} for one that a tenth hold"
         name = ask.encoding.attributes[0]
         size = "an open alphabet" if chosen.size >= 1 << 64 else f"{chosen.size:,} values"
         return (
@@ -284,6 +342,14 @@ class Frequencies(Question):
         return cls(
             *data["attributes"], oracle=data["oracle"], split=data["split"], **data["options"]
         )
+
+
+def _heard(source: Oracle, people: int, terms: Terms) -> tuple[Oracle, int]:
+    """An oracle among the fakes of shufflers, and how many reports are heard from a cohort."""
+    share = terms.fake_share
+    if not share or not isinstance(source, PureOracle):
+        return source, people
+    return source.among_fakes(share), round(people / (1 - share))
 
 
 def _is_unpredicted(source: Oracle) -> bool:

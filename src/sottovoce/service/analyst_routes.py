@@ -41,6 +41,12 @@ class NewSurvey(BaseModel):
     )
     question: dict[str, Any] = Field(examples=[{"kind": "frequencies", "attributes": ["smoker"]}])
     coin: Literal["device", "assigned"] = "device"
+    trust: Literal["local", "shuffled"] = "local"
+    delta: str | float | None = Field(None, examples=["1e-9"])  # of shuffled plans, as what follows
+    cap: str | float | int | None = None
+    fakes: int | None = None
+    least: int | None = None
+    hops: list[str] | None = None
 
     @classmethod
     def read(cls, data: bytes) -> NewSurvey:
@@ -72,8 +78,9 @@ def analyst_routes(service: SurveyService) -> APIRouter:
     async def create(request: Request) -> dict[str, Any]:
         """Make a survey of a schema and a question."""
         asked = await run_in_threadpool(NewSurvey.read, await request.body())
+        body = asked.model_dump(by_alias=True, exclude_none=True)
         text = await finished(
-            await run_in_threadpool(service.planned, asked.model_dump(by_alias=True)),
+            await run_in_threadpool(service.planned, body),
             ANSWER_SECONDS,
         )
 

@@ -75,11 +75,7 @@ class SurveyStatus:
             "coin": plan.coin,
             "question": plan.question.kind,
             "attributes": list(plan.cohorts.attributes),
-            "guarantee": {
-                "per_report": plan.guarantee.per_report,
-                "lifetime": plan.guarantee.lifetime,
-                "delta": plan.guarantee.delta,
-            },
+            "guarantee": plan.guarantee.to_json(),
         }
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sottovoce.api.surveys import Survey
+from sottovoce.protocol.guarantee import Promise
 from sottovoce.protocol.plan import Plan
 from sottovoce.questions.base import predicted
 from sottovoce.questions.prediction import Figure
@@ -28,7 +29,7 @@ class SurveyDesign:
     # by attribute, the worst first; of tables by kind, shares of one attribute first
     errors: list[Figure]
     others: list[Figure]  # of other methods that could have been chosen
-    guess: float  # that a guess of 50% can rise to
+    promises: list[Promise]  # what a guess of 50% can rise to, adversary by adversary
 
     def to_json(self) -> dict[str, Any]:
         """What the page shows while it is filled in."""
@@ -42,10 +43,10 @@ def design(body: dict[str, Any]) -> SurveyDesign:
     """Plan a survey. Where methods compete, each is predicted once and the best one planned."""
     plan = Survey.parse(body).plan()
     found = predicted(plan)
-    guess = plan.guarantee.best_guess(0.5)
+    promises = plan.guarantee.promises
     methods = ", ".join(found.methods)
     return SurveyDesign(
-        plan.to_json(), plan.id, str(plan), methods, list(found.figures), _others(plan), guess
+        plan.to_json(), plan.id, str(plan), methods, list(found.figures), _others(plan), promises
     )
 
 

@@ -97,6 +97,9 @@ class Draft:
     people: str = "10000"
     top: str = "16"
     coin: str = "device"
+    trust: str = "local"
+    delta: str = "1e-9"
+    hops: str = ""  # public keys, with spaces or lines between
 
     @classmethod
     def of(cls, fields: Fields) -> Draft:
@@ -113,7 +116,10 @@ class Draft:
             rows=rows or plain.rows,
             **{
                 name: one(fields, name, getattr(plain, name))
-                for name in ("title", "learn", "up_to", "epsilon", "people", "top", "coin")
+                for name in (
+                    *("title", "learn", "up_to", "epsilon", "people", "top", "coin"),
+                    *("trust", "delta", "hops"),
+                )
             },
         )
 
@@ -136,7 +142,14 @@ class Draft:
             "schema": {row.name: row.attribute() for row in rows},
             "question": self._question(rows),
             "coin": self.coin,
+            **self._trusted(),
         }
+
+    def _trusted(self) -> dict[str, Any]:
+        """Of a shuffled survey what it needs besides; of another one nothing."""
+        if self.trust == "local":
+            return {}
+        return {"trust": self.trust, "delta": self.delta, "hops": self.hops.lower().split()}
 
     def _question(self, rows: Sequence[Row]) -> dict[str, Any]:
         names = [row.name for row in rows]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.arguments import LARGEST_INTEGER, whole
 from sottovoce.oracles import Oracle
+from sottovoce.oracles.blankets import Blanket
 from sottovoce.protocol.encodings import Ask
 from sottovoce.protocol.guarantee import Guarantee
 from sottovoce.schema import Schema
@@ -175,6 +176,16 @@ class Family(ABC):
     @abstractmethod
     def attributes(self) -> tuple[str, ...]:
         """What any cohort is asked about."""
+
+    @property
+    def mixture(self) -> list[tuple[int, list[Blanket]]]:
+        """What a report of a drawn cohort hides in: for each share of the tickets the blankets of
+        its asks. An encoding that draws what it reports can only hide more.
+        """
+        return [
+            (tickets, [oracle.blanket() for oracle in cohort.oracles])
+            for tickets, cohort in self.shares
+        ]
 
     # -- who is in which
 

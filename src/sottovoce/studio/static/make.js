@@ -34,7 +34,17 @@ function add() {
   list.lastElementChild.querySelector("input").focus();
 }
 
+const SEERS = { local: "Someone who sees a person's report", shuffled: "Whoever sees the mixed reports of all" };
+
+function showTrust() {
+  const trust = form.elements.trust.value;
+  for (const part of form.querySelectorAll("[data-trust]")) part.hidden = part.dataset.trust !== trust;
+  if (trust === "shuffled") form.elements.coin.value = "device"; // an assigned coin names its sender
+  by("seer").textContent = SEERS[trust];
+}
+
 function showMeaning() {
+  showTrust();
   const epsilon = Number(form.elements.epsilon.value);
   by("epsilon-value").value = epsilon.toFixed(1);
   by("guess").textContent = atMost(1 / (1 + Math.exp(-epsilon)));
@@ -64,7 +74,13 @@ function show(found) {
   by("error").textContent = ofTables
     ? found.errors.map(kindOfError).join("; ")
     : `${points(found.error)} points, for ${isByAttribute ? `${first.what}, the worst` : first.what}`;
-  by("risen").textContent = atMost(found.guess);
+  by("risen").replaceChildren(
+    ...found.promises.map(({ against, guess }) => {
+      const item = document.createElement("li");
+      item.textContent = found.promises.length > 1 ? `${atMost(guess)} for ${against}` : atMost(guess);
+      return item;
+    }),
+  );
   const others = isByAttribute ? found.errors : found.others;
   by("more").hidden = others.length === 0;
   by("more-title").textContent = isByAttribute ? "Every attribute" : "Other methods, over the cells of whole tables";

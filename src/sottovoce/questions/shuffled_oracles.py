@@ -1,0 +1,80 @@
+"""Oracles for reports that are shuffled: which there are, and how they compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_FLOOR, Context, Decimal
+from typing import Any
+
+from sottovoce.accounting.shuffling import thesis
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.oracles import ADAPTIVE, Noise
+from sottovoce.oracles.hashing import MOST_HASH_BITS
+from sottovoce.oracles.rules import MOST_UNARY
+
+FOCUSES = ("average", "head")
+MOST_SLOPE = 0.5  # of focus "head": n times what a frequency adds to its own variance
+SHUFFLED_NAMES = {"sh": "grr", "solh": "olh", "rap": "sue"}
+
+# an oracle, its options, and the most that its report may cost by itself
+Way = tuple[str, dict[str, Any], Decimal | None]
+
+
+def shuffled_ways(
+    name: str,
+    options: Mapping[str, Any],
+    sizes: Sequence[int],
+    is_thesis: bool,
+    epsilon: float,
+    delta: float,
+    people: int,
+    fakes: int,
+) -> list[Way]:
+    """The oracles that a name stands for where reports are shuffled.
+
+    ``sh`` is randomized response over all values, ``solh`` local hashing with the best hash size,
+    ``rap`` whole unary vectors (wang2021thesis, chapter 9); ``adaptive`` tries all of them and
+    subset selection; other names are oracles.
+    """
+    if is_thesis:
+        if name != "solh":
+            raise InvalidInput(f"oracle ({name}) must be solh for thesis=True")
+        return [_thesis_way(epsilon, delta, people, fakes)]
+    hashed: list[Way] = [
+        ("olh", {"hash_bits": bits}, None) for bits in range(1, MOST_HASH_BITS + 1)
+    ]
+    if name == "solh" and not options:
+        return hashed
+    if name != ADAPTIVE:
+        return [(SHUFFLED_NAMES.get(name, name), dict(options), None)]
+    if options:
+        raise InvalidInput(
+            f"options ({', '.join(options)}) must be those of an oracle that is named, in a "
+            "shuffled plan"
+        )
+    others: list[Way] = [("grr", {}, None)]
+    if min(sizes) > 2 and max(sizes) <= MOST_UNARY:
+        others.append(("ss", {}, None))
+    return [*others, *hashed]
+
+
+def _thesis_way(epsilon: float, delta: float, people: int, fakes: int) -> Way:
+    """The hash size of eq. (9.4) and the epsilon that theorem 9.3.2 gives with it."""
+    size = max(2, round(thesis.best_hash_size(epsilon, people, delta, fakes)))
+    local = thesis.local_for(epsilon, size, people, delta)
+    cap = Context(prec=6, rounding=ROUND_FLOOR).create_decimal(Decimal(local))
+    return "olh-seeded", {"hash_size": size}, cap
+
+
+def shuffled_error(noise: Noise, size: int, people: int, focus: str | None) -> float:
+    """The squared error by which oracles of shuffled reports are compared.
+
+    >>> even = Noise(1e-9, 0.0)
+    >>> shuffled_error(even, 100, 1000, "head") == shuffled_error(even, 100, 1000, None)
+    True
+    """
+    if focus != "head":
+        return noise.floor + noise.slope / size  # the mean over all values
+    slope = people * noise.slope
+    # beyond it the largest values pay for the others: worse than any that does not
+    return noise.floor if slope <= MOST_SLOPE else noise.floor + slope

@@ -1,0 +1,61 @@
+"""``sottovoce amplify``: three numbers beside each other, and one clear error for bad input."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.helpers import Command, Outcome, refused
+
+CROWD = ("--size", "64", "--people", "100000", "--delta", "1e-8")
+GRR = ("amplify", "--oracle", "grr", *CROWD)
+
+
+def figures(outcome: Outcome) -> Any:
+    assert outcome.code == 0
+    return json.loads(outcome.out)
+
+
+def test_what_shuffling_makes_of_a_local_epsilon(sottovoce: Command) -> None:
+    told = sottovoce(*GRR, "--local", "4").out
+    assert told.startswith("grr over 64 values, local epsilon 4, 100,000 people, delta 1e-08")
+    assert "Against the analyst with all shufflers:  epsilon 4" in told
+    found = figures(sottovoce(*GRR, "--local", "4", "--json"))
+    assert found["lower"] <= found["upper"] < found["thesis"] < found["local"] == found["colluding"]
+    with_fakes = figures(
+        sottovoce(*GRR, "--local", "4", "--fakes", "10000", "--colluding", "0.5", "--json")
+    )
+    assert with_fakes["upper"] < with_fakes["colluding"] < 4
+    twice = figures(sottovoce(*GRR, "--local", "4", "--rounds", "2", "--json"))
+    assert twice["thesis"] is None
+    assert found["upper"] < twice["upper"] < 2 * found["upper"]
+
+
+def test_solving_for_the_local_epsilon(sottovoce: Command) -> None:
+    found = figures(sottovoce(*GRR, "--target", "0.2", "--json"))
+    assert found["upper"] <= 0.2
+    assert 2 < float(found["requested"]) < 8
+    assert figures(sottovoce(*GRR, "--target", "0.2", "--cap", "1", "--json"))["requested"] == "1"
+    hashed = ("amplify", "--oracle", "olh", *CROWD, "--target", "0.2", "--option", "hash_bits=6")
+    assert "(hash_bits 6)" in sottovoce(*hashed).out
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((), "give --local, or --target, but not both"),
+        (("--local", "1", "--target", "1"), "give --local, or --target, but not both"),
+        (("--local", "0"), "epsilon (0) must be finite and greater than 0"),
+        (("--local", "1", "--fakes", "-1"), "fakes (-1) must lie between 0"),
+        (("--local", "1", "--colluding", "2"), "colluding (2.0) must lie between 0 and 1"),
+        (("--local", "1", "--rounds", "0"), "rounds (0) must lie between 1"),
+        (("--target", "1", "--rounds", "2"), "rounds (2) must be 1 with --target"),
+        (("--local", "1", "--option", "theta"), "option (theta) must be KEY=VALUE"),
+        (("--local", "1", "--delta", "1"), "delta (1.0) must be greater than 0 and less than 1"),
+        (("--local", "1", "--oracle", "she"), "she has no privacy blanket"),
+    ],
+)
+def test_bad_input(sottovoce: Command, given: tuple[str, ...], message: str) -> None:
+    refused(sottovoce(*GRR, *given), message)
