@@ -10,7 +10,7 @@ from sottovoce.shuffle.messages import (
     CHUNK_BYTES,
     COMMIT_KIND,
     Chunk,
-    Link,
+    HopLink,
     NotAuthentic,
     chunks,
     sender_of,
@@ -20,7 +20,7 @@ from tests.shuffle.plans import keys, shuffled_plan
 
 KEYS = keys()
 PLAN = shuffled_plan(KEYS)
-OURS, THEIRS = Link(PLAN, 0, KEYS[0], 1), Link(PLAN, 1, KEYS[1], 0)
+OURS, THEIRS = HopLink(PLAN, 0, KEYS[0], 1), HopLink(PLAN, 1, KEYS[1], 0)
 
 
 def test_two_hops_understand_each_other() -> None:
@@ -38,8 +38,8 @@ def test_nobody_else_is_heard() -> None:
         sent[:-1] + b"x",
         bytes(32) + sent[32:],
         sent[:32] + b"\1" + sent[33:],
-        Link(PLAN, 0, stranger[0], 1).write(BATCH_KIND, b"so"),
-        Link(shuffled_plan(KEYS, people=301), 0, KEYS[0], 1).write(BATCH_KIND, b"so"),
+        HopLink(PLAN, 0, stranger[0], 1).write(BATCH_KIND, b"so"),
+        HopLink(shuffled_plan(KEYS, people=301), 0, KEYS[0], 1).write(BATCH_KIND, b"so"),
         THEIRS.write(BATCH_KIND, b"so"),  # its own words, sent back
     ]
     for data in forged:

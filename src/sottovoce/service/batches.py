@@ -24,7 +24,7 @@ from sottovoce.shuffle.batch import ReadBatch, added_fakes, hop_of, read_batch, 
 from sottovoce.shuffle.checks import report_id, written_list
 from sottovoce.shuffle.fakes import (
     BEACON_BYTES,
-    SEED_BYTES,
+    FAKE_SEED_BYTES,
     BiasedFakes,
     check_opening,
     opened_half,
@@ -173,13 +173,13 @@ class Batches:
             case messages.OPENING_KIND:
                 name = _name(messages.OPENING_KIND, message.sender)
                 state = BatchState.CLOSED
-                take_chunk(self.store, plan, name, state, message.body, SEED_BYTES)
+                take_chunk(self.store, plan, name, state, message.body, FAKE_SEED_BYTES)
         return b""
 
     def _committed(self, plan: Plan, message: Message) -> bytes:
         """A beacon for the first commitment of a shuffler, drawn after it came; the same again."""
-        if len(message.body) != SEED_BYTES:
-            raise CorruptReport(f"commitment: {len(message.body)} bytes must be {SEED_BYTES}")
+        if len(message.body) != FAKE_SEED_BYTES:
+            raise CorruptReport(f"commitment: {len(message.body)} bytes must be {FAKE_SEED_BYTES}")
         name = _name(messages.COMMIT_KIND, message.sender)
         if self.store.note(plan.id, name, message.body) != message.body:
             raise InvalidInput("commitment: this shuffler has committed to other fakes")

@@ -12,7 +12,7 @@ from sottovoce.device.sealing import PrivateKey, hops_of
 from sottovoce.protocol.plan import Plan
 from sottovoce.service.problems import Problem
 from sottovoce.shuffle.batch import hop_of
-from sottovoce.shuffle.messages import Chunk, Link, Message, NotAuthentic, sender_of, split
+from sottovoce.shuffle.messages import Chunk, HopLink, Message, NotAuthentic, sender_of, split
 from sottovoce.store.hops import BatchState, HopStore
 
 
@@ -29,7 +29,7 @@ async def answered(
     sender = sender_of(data)
     if sender not in senders or sender >= len(hops_of(plan)):
         raise not_authentic()
-    link = Link(plan, hop_of(plan, key), key, sender)
+    link = HopLink(plan, hop_of(plan, key), key, sender)
     try:
         message = link.read(kind, data)
     except NotAuthentic:

@@ -26,7 +26,7 @@ from sottovoce.shuffle.batch import (
 )
 from sottovoce.shuffle.fakes import (
     BEACON_BYTES,
-    SEED_BYTES,
+    FAKE_SEED_BYTES,
     commitment,
     draw_seeds,
     hash_of,
@@ -34,7 +34,7 @@ from sottovoce.shuffle.fakes import (
     opening,
     sealed_fakes,
 )
-from sottovoce.shuffle.messages import Link, chunks, split
+from sottovoce.shuffle.messages import HopLink, chunks, split
 from sottovoce.store.hops import BatchState, HopStore
 
 LOOK_SECONDS = 0.2  # between two looks whether a batch may close
@@ -52,7 +52,7 @@ class Neighbour:
 
     def __init__(self, plan: Plan, hop: int, key: PrivateKey, other: int, url: str) -> None:
         self._plan_id, self._sender = plan.id, Sender(url)
-        self._link = Link(plan, hop, key, other)
+        self._link = HopLink(plan, hop, key, other)
 
     def ask(self, kind: str, body: bytes) -> bytes:
         """What the other hop says to a message."""
@@ -265,7 +265,7 @@ class ShufflerWork(HopWork):
 
     def _seeds(self, count: int) -> list[bytes]:
         drawn = b"".join(draw_seeds(count, System()))
-        return list(split(self.store.note(self.plan.id, "seeds", drawn), SEED_BYTES))
+        return list(split(self.store.note(self.plan.id, "seeds", drawn), FAKE_SEED_BYTES))
 
     # -- sending
 
@@ -292,7 +292,9 @@ class ShufflerWork(HopWork):
                 return LOOK_SECONDS * 5  # it has not received the batch
             seeds = self._seeds(added_fakes(self.plan, self.hop))
             shown = opening(seeds, opened_half(choice, len(seeds)))
-            parts = [chunk.write() for chunk in chunks(split(shown, SEED_BYTES), SEED_BYTES)]
+            parts = [
+                chunk.write() for chunk in chunks(split(shown, FAKE_SEED_BYTES), FAKE_SEED_BYTES)
+            ]
             self.store.keep_outgoing(plan_id, messages.OPENING_KIND, parts, BatchState.SENT)
         following = self.store.next_outgoing(plan_id, messages.OPENING_KIND)
         if following is None:

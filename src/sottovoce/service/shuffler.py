@@ -19,8 +19,8 @@ from sottovoce.device.messages import ONIONS, ONIONS_PATH
 from sottovoce.device.sealing import PrivateKey, onion_size
 from sottovoce.ground.errors import CorruptReport, InvalidInput, UnknownPlan
 from sottovoce.protocol.plan import Plan
-from sottovoce.service.app import HANDLED_ERRORS, guarded, refused
 from sottovoce.service.bodies import WholeBodies
+from sottovoce.service.guards import HANDLED_ERRORS, guarded, refused
 from sottovoce.service.hop_routes import answered, take_chunk
 from sottovoce.service.hop_work import HopWorkers, ShufflerWork
 from sottovoce.service.logs import log

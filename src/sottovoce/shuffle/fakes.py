@@ -22,7 +22,7 @@ from sottovoce.protocol.fakes import fake_report
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Report
 
-SEED_BYTES = 32  # of a fake; as long as its hash, so that an opening has one width
+FAKE_SEED_BYTES = 32  # of a fake; as long as its hash, so that an opening has one width
 BEACON_BYTES = 32
 _SEED, _LIST, _FAKE, _HALF = (
     b"sottovoce fake 1 seed",
@@ -46,7 +46,9 @@ class Fake:
 
 def draw_seeds(count: int, entropy: Entropy) -> list[bytes]:
     """What fakes are made of, together with the beacon."""
-    return [entropy.bits(8 * SEED_BYTES).to_bytes(SEED_BYTES, "little") for _ in range(count)]
+    return [
+        entropy.bits(8 * FAKE_SEED_BYTES).to_bytes(FAKE_SEED_BYTES, "little") for _ in range(count)
+    ]
 
 
 def hash_of(seed: bytes) -> bytes:
@@ -114,9 +116,9 @@ def check_opening(
         shown: its :func:`opening`
         reports: the batch, by nonces
     """
-    if len(shown) != SEED_BYTES * len(opened):
-        raise CorruptReport(f"opening: {len(shown)} bytes must be {SEED_BYTES * len(opened)}")
-    pieces = [shown[at : at + SEED_BYTES] for at in range(0, len(shown), SEED_BYTES)]
+    if len(shown) != FAKE_SEED_BYTES * len(opened):
+        raise CorruptReport(f"opening: {len(shown)} bytes must be {FAKE_SEED_BYTES * len(opened)}")
+    pieces = [shown[at : at + FAKE_SEED_BYTES] for at in range(0, len(shown), FAKE_SEED_BYTES)]
     both = list(zip(pieces, opened.tolist(), strict=True))
     if commitment([hash_of(piece) if known else piece for piece, known in both]) != committed:
         raise BiasedFakes("fakes: what was opened is not what was committed to")

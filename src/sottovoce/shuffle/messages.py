@@ -41,7 +41,7 @@ class Message:
     mac: bytes
 
 
-class Link:
+class HopLink:
     """Two hops of a plan, seen from one of them."""
 
     def __init__(self, plan: Plan, hop: int, key: PrivateKey, other: int) -> None:
