@@ -40,5 +40,9 @@ def shuffled_plan(
 
 def reports(plan: Plan, count: int, seed: int = 1) -> list[Report]:
     """The reports of a crowd."""
-    answers = [["never", "weekly", "daily"][row % 3] for row in range(count)]
-    return list(sv.simulate(plan, {"drinks": answers}, seed).single(plan))
+    answers = ["never", "weekly", "daily"]
+    entropy = Seeded(seed)
+    return [
+        sv.Client(plan, entropy=entropy).report({"drinks": answers[row % 3]})
+        for row in range(count)
+    ]

@@ -13,6 +13,7 @@ from sottovoce.cli import (  # noqa: F401  (they add their commands)
     releases,
     retention,
     service,
+    shufflers,
     shuffling,
     sql,
 )

@@ -18,7 +18,7 @@ from sottovoce.protocol.reports import Report
 
 ONION_INFO = b"sottovoce onion 1"
 NONCE_BYTES = 16
-KEY_BYTES = 32  # of X25519: a private key, a public one, what two of them share
+X25519_BYTES = 32  # of X25519: a private key, a public one, what two of them share
 LAYER_BYTES = 48  # what one layer adds: an encapsulated key and the tag of AES-GCM
 _COHORT_BYTES = 4
 _HASH_BYTES = 32
@@ -88,15 +88,15 @@ class PrivateKey:
     """
 
     def __init__(self, raw: bytes) -> None:
-        if len(raw) != KEY_BYTES:
-            raise InvalidInput(f"key ({len(raw)} bytes) must have {KEY_BYTES} bytes")
+        if len(raw) != X25519_BYTES:
+            raise InvalidInput(f"key ({len(raw)} bytes) must have {X25519_BYTES} bytes")
         self.raw = raw
         self._key = _x25519().X25519PrivateKey.from_private_bytes(raw)
 
     @classmethod
     def generate(cls, entropy: Entropy) -> PrivateKey:
         """A new one."""
-        return cls(_bytes(entropy, KEY_BYTES))
+        return cls(_bytes(entropy, X25519_BYTES))
 
     @cached_property
     def public_bytes(self) -> bytes:
@@ -142,8 +142,8 @@ def hpke_open(sealed: bytes, key: PrivateKey, info: bytes, aad: bytes = b"") -> 
     """The inverse of :func:`hpke_seal`; refuses what was not sealed for this key and info."""
     from cryptography.exceptions import InvalidTag
 
-    encapsulated, ciphertext = sealed[:KEY_BYTES], sealed[KEY_BYTES:]
-    if len(ciphertext) < LAYER_BYTES - KEY_BYTES:
+    encapsulated, ciphertext = sealed[:X25519_BYTES], sealed[X25519_BYTES:]
+    if len(ciphertext) < LAYER_BYTES - X25519_BYTES:
         raise CorruptReport(f"onion: {len(sealed)} bytes are too few")
     try:
         shared = key.shared(encapsulated)
