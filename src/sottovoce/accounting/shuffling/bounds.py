@@ -125,6 +125,8 @@ class ShuffledCrowd:
         """An upper bound of epsilon: a number at which a bound of delta was computed."""
         if not self._bounds:
             return self.local
+        if self.delta(min(_SMALLEST_EPSILON, self.local), COARSE_GRID) <= delta:
+            return min(_SMALLEST_EPSILON, self.local)
         coarse = solved_epsilon(
             lambda epsilon: self.delta(epsilon, COARSE_GRID), delta, self.local, 1e-2
         )
