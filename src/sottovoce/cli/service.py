@@ -16,6 +16,7 @@ from sottovoce.ground.labels import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sottovoce.service.batches import Batches
     from sottovoce.service.settings import Settings
     from sottovoce.store import Token
 
@@ -83,6 +84,15 @@ Address = Annotated[
         "others lead there.",
     ),
 ]
+Shuffler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar="SOTTOVOCE_SHUFFLER",
+        help="Where the first shuffler takes sealed reports, such as https://shuffler.example.org; "
+        "participants' pages of shuffled surveys send there.",
+    ),
+]
 Metrics = Annotated[
     str,
     typer.Option(
@@ -94,11 +104,31 @@ Metrics = Annotated[
 Plans = Annotated[
     list[Path] | None, typer.Argument(metavar="[plan.json ...]", help="Surveys to take in.")
 ]
+CollectorKey = Annotated[
+    Path | None,
+    typer.Option(
+        "--key",
+        metavar="FILE",
+        envvar="SOTTOVOCE_KEY",
+        help="The collector's private key, for shuffled plans; see `sottovoce key new`.",
+    ),
+]
+BatchesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--batches",
+        metavar="URL",
+        envvar="SOTTOVOCE_BATCHES",
+        help="Where batches of shuffled plans wait; by default a file beside that of the store.",
+    ),
+]
 REPORTS_LOST = 1  # exit code
 DEFAULT_STORE = "sqlite:///sottovoce.db"
 SIGNING_DELAY = 60  # seconds that an assignment may be under way when its key is replaced
 key_app = typer.Typer(
-    help="""The key that signs assignments.
+    help="""The keys of shufflers and collectors, and the key that signs assignments.
+
+    Example:  sottovoce key new -o hop.key
 
     Example:  sottovoce key rotate sqlite:///survey.db
     """,
@@ -117,13 +147,19 @@ def serve(
     origin: Origins = None,
     proxy: Proxies = None,
     metrics: Metrics = "token",
+    key: CollectorKey = None,
+    batches: BatchesOption = None,
 ) -> None:
     """Collect reports over HTTP.
 
     A report is acknowledged when it is durable. SIGINT or SIGTERM stops the collector after it has
     finished what it has begun. Analysts need a token (see `sottovoce token`).
 
+    Reports of shuffled plans come in batches from their last shuffler, under the collector's --key.
+
     Example:  sottovoce serve plan.json --store sqlite:///survey.db --port 8700
+
+    Example:  sottovoce serve plan.json --store sqlite:///survey.db --key collector.key
     """
     _run(
         plans or [],
@@ -132,6 +168,7 @@ def serve(
         port,
         _settings(rate_limit, origin, proxy, metrics),
         has_pages=False,
+        last_hop=None if key is None else (key, batches),
     )
 
 
@@ -145,6 +182,7 @@ def studio(
     origin: Origins = None,
     proxy: Proxies = None,
     address: Address = None,
+    shuffler: Shuffler = None,
     metrics: Metrics = "token",
 ) -> None:
     """Make surveys, take part and watch, in a browser.
@@ -156,6 +194,9 @@ def studio(
     A browser keeps what it drew for one address alone. If yours has several (with and without www,
     http and https), --address names the one at which people take part.
 
+    Reports of a shuffled survey go to its first shuffler, sealed: --shuffler says where that is,
+    and the shuffler must take this site's pages (its --origin).
+
     Example:  sottovoce studio --store sqlite:///survey.db
     """
     _run(
@@ -163,7 +204,7 @@ def studio(
         store,
         host,
         port,
-        _settings(rate_limit, origin, proxy, metrics, address),
+        _settings(rate_limit, origin, proxy, metrics, address, shuffler),
         has_pages=True,
     )
 
@@ -174,6 +215,7 @@ def _settings(
     proxies: Sequence[str] | None,
     metrics: str,
     address: str | None = None,
+    shuffler: str | None = None,
 ) -> Settings:
     from sottovoce.service.settings import Settings
 
@@ -182,14 +224,24 @@ def _settings(
         origins=tuple(origins or ()),
         proxies=tuple(proxies or ()),
         address=address,
+        shuffler=shuffler,
         metrics=metrics,
     )
 
 
 def _run(
-    plans: Sequence[Path], url: str, host: str, port: int, settings: Settings, has_pages: bool
+    plans: Sequence[Path],
+    url: str,
+    host: str,
+    port: int,
+    settings: Settings,
+    has_pages: bool,
+    last_hop: tuple[Path, str | None] | None = None,
 ) -> None:
-    """A collector, with the studio's pages or without."""
+    """A collector, with the studio's pages or without; the last hop of shuffled plans, if it has
+    their key.
+    """
+    from sottovoce.cli.collector_keys import check_collector_keys, opened_batches
     from sottovoce.console.surveys import read_plan
     from sottovoce.service.app import make_app
     from sottovoce.service.server import run
@@ -201,6 +253,8 @@ def _run(
 
         require_extra("analysis", "studio")
     made = [read_plan(path) for path in plans]
+    batches: Batches | None = None
+    check_collector_keys(made, last_hop)
     store = open_store(url)
     try:
         for path, each in zip(plans, made, strict=True):
@@ -210,8 +264,10 @@ def _run(
         )
         served = make_app(service, settings)
         start, code = "", None
+        if last_hop is not None:
+            batches = opened_batches(service, served, *last_hop)
         if has_pages:
-            access = add_studio(served, service, settings.address)
+            access = add_studio(served, service, settings.address, settings.shuffler)
             start = "/studio"
             if host in LOCAL_HOSTS and not settings.proxies:
                 code = access.new_code()
@@ -225,6 +281,8 @@ def _run(
 
         run(served, host, port, listening)
     finally:
+        if batches is not None:
+            batches.stop()
         store.close()
 
 
@@ -234,7 +292,12 @@ def send(
     people: Annotated[
         Path, typer.Argument(metavar="people.csv", help="One row per person; CSV or Parquet.")
     ],
-    to: Annotated[str, typer.Option("--to", metavar="URL", help="The collector.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="URL", help="The collector, or a shuffled plan's first shuffler."
+        ),
+    ],
     batch: Annotated[int, typer.Option(min=1, max=10_000, help="Reports in one request.")] = 1,
     connections: Annotated[
         int, typer.Option(min=1, max=64, help="Requests under way at once.")

@@ -10,6 +10,8 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.reports import Report, leb128
 
 JSON, BINARY = "application/json", "application/vnd.sottovoce.reports"
+ONIONS = "application/vnd.sottovoce.onions"
+ONIONS_PATH = "/v1/onions/"  # then the plan's id; where a first shuffler takes onions
 # how the type of what went wrong begins, in a collector's answer
 PROBLEM = "https://sottovoce.dev/problems/"
 

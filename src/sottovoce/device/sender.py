@@ -15,7 +15,15 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from sottovoce.device.assignment import Assignment
-from sottovoce.device.messages import BINARY, JSON, PROBLEM, write_binary, write_json
+from sottovoce.device.messages import (
+    BINARY,
+    JSON,
+    ONIONS,
+    ONIONS_PATH,
+    PROBLEM,
+    write_binary,
+    write_json,
+)
 from sottovoce.ground.errors import InvalidInput, SottovoceError
 from sottovoce.protocol.reports import Report
 
@@ -40,7 +48,9 @@ class _NotAnswered(Exception):
 
 
 @dataclass(frozen=True)
-class _Answer:
+class SenderAnswer:
+    """What was said to one request."""
+
     status: int
     body: Any  # what its JSON says; None if it is no JSON
     media_type: str
@@ -82,15 +92,23 @@ class Sender:
         read = partial(_check_receipt, count=len(reports))
         if len(reports) == 1:
             body = json.dumps(write_json(ids[0], reports[0], given[0] if given else None)).encode()
-            self._insist(lambda: self._ask("POST", "/v1/reports", body, JSON), read)
+            self._insist(lambda: self.ask("POST", "/v1/reports", body, JSON), read)
         else:
             data = write_binary(ids, reports, given)
-            self._insist(lambda: self._ask("POST", "/v1/reports", data, BINARY), read)
+            self._insist(lambda: self.ask("POST", "/v1/reports", data, BINARY), read)
+
+    def send_onions(self, plan_id: str, onions: Sequence[bytes]) -> None:
+        """The same for sealed reports, to the first shuffler of their plan."""
+        body = b"".join(onions)
+        self._insist(
+            lambda: self.ask("POST", f"{ONIONS_PATH}{plan_id}", body, ONIONS),
+            partial(_check_taken, count=len(onions)),
+        )
 
     def assignment(self, plan_id: str) -> Assignment:
         """Public coins for one report."""
         return self._insist(
-            lambda: self._ask("GET", f"/v1/plans/{plan_id}/assignment"), _read_assignment
+            lambda: self.ask("GET", f"/v1/plans/{plan_id}/assignment"), _read_assignment
         )
 
     def close(self) -> None:
@@ -98,7 +116,7 @@ class Sender:
             self._connection.close()
             self._connection = None
 
-    def _insist(self, attempt: Callable[[], _Answer], read: Callable[[Any], T]) -> T:
+    def _insist(self, attempt: Callable[[], SenderAnswer], read: Callable[[Any], T]) -> T:
         """Attempt until an answer can be read, is a refusal for good, or patience ends."""
         end = time.monotonic() + self._patience
         wait = FIRST_RETRY_WAIT
@@ -128,7 +146,10 @@ class Sender:
                 raise NotSent(f"the collector has not taken it: {why}")
             wait = min(2 * wait, MAX_RETRY_WAIT)
 
-    def _ask(self, method: str, path: str, body: bytes | None = None, kind: str = JSON) -> _Answer:
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, kind: str = JSON
+    ) -> SenderAnswer:
+        """One request, once."""
         if self._connection is None:
             self._connection = self._kind(self._host, self._port, timeout=TIMEOUT)
         headers = {"Content-Type": kind} if body is not None else {}
@@ -139,9 +160,9 @@ class Sender:
         if not _MEDIA_TYPE.fullmatch(media_type):
             media_type = "of no known type"
         try:
-            return _Answer(answer.status, json.loads(data), media_type)
+            return SenderAnswer(answer.status, json.loads(data), media_type)
         except (ValueError, RecursionError):
-            return _Answer(answer.status, None, media_type)
+            return SenderAnswer(answer.status, None, media_type)
 
 
 def _check_receipt(body: Any, count: int) -> None:
@@ -153,6 +174,12 @@ def _check_receipt(body: Any, count: int) -> None:
         raise _NotAnswered(f"a receipt for {count} reports")
 
 
+def _check_taken(body: Any, count: int) -> None:
+    """Refuse what does not say that a shuffler took so many onions."""
+    if body != {"taken": count}:
+        raise _NotAnswered(f"a receipt for {count} onions")
+
+
 def _read_assignment(body: Any) -> Assignment:
     try:
         return Assignment.from_json(body)
@@ -160,7 +187,7 @@ def _read_assignment(body: Any) -> Assignment:
         raise _NotAnswered("an assignment") from None
 
 
-def _refusal(answer: _Answer) -> NotSent:
+def _refusal(answer: SenderAnswer) -> NotSent:
     told = answer.body if isinstance(answer.body, dict) else {}
     problem = str(told.get("type", "")).removeprefix(PROBLEM)
     return NotSent(f"the collector refuses it ({answer.status}): {told.get('detail', '')}", problem)

@@ -47,6 +47,10 @@ class SurveyClosed(SottovoceError):
     """The survey takes no more reports."""
 
 
+class BatchClosed(SottovoceError):
+    """A shuffler's batch takes no more reports."""
+
+
 class UnknownPlan(InvalidInput):
     """The store has no such plan."""
 

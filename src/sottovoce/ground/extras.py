@@ -24,7 +24,7 @@ EXTRAS = {
     "pydantic": "collector",
     "starlette": "collector",
     "uvicorn": "collector",
-    "cryptography": "peos",
+    "cryptography": "shuffle",
     "gmpy2": "peos",
     "psycopg": "postgres",
     "duckdb": "queries",

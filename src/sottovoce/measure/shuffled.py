@@ -16,7 +16,7 @@ import numpy as np
 from sottovoce.accounting.gaussian import Floats
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.api.planning import plan
-from sottovoce.api.shuffled import DEFAULT_CAP
+from sottovoce.api.shuffled import DEFAULT_LOCAL_CAP
 from sottovoce.device.client import simulate
 from sottovoce.ground.arguments import share, whole
 from sottovoce.ground.entropy import Seeded
@@ -84,7 +84,7 @@ def compare_shuffled(
     runs: int,
     seed: int,
     delta: Any = "1e-9",
-    cap: Any = DEFAULT_CAP,
+    cap: Any = DEFAULT_LOCAL_CAP,
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[ShuffledComparison]:
     """One row per epsilon and method; every run has its own people, the same for every row.

@@ -34,13 +34,14 @@ _READ_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class DrawnReport:
-    """One row's report, with the id and the assignment that it is sent with."""
+    """One row's report, with the id and the assignment that it is sent with, or its onion."""
 
     row: int  # of the people's file, from 1
     digest: bytes  # of the record that it was drawn from
     id: bytes
     report: Report
     assignment: Assignment | None = None
+    onion: bytes = b""  # the report sealed, in a shuffled plan; its id is then the nonce inside
 
     def to_json(self) -> dict[str, Any]:
         sent: dict[str, Any] = {
@@ -55,6 +56,8 @@ class DrawnReport:
                 "expires": self.assignment.expires,
                 "signature": self.assignment.signature.hex(),
             }
+        if self.onion:
+            sent["onion"] = self.onion.hex()
         return {"row": self.row, "digest": self.digest.hex(), **sent}
 
     @classmethod
@@ -68,7 +71,8 @@ class DrawnReport:
         report = Report(
             plan.id, body["cohort"], bytes.fromhex(body["payload"]), public, plan.public
         )
-        return cls(body["row"], bytes.fromhex(body["digest"]), id, report, given)
+        onion = bytes.fromhex(body.get("onion", ""))
+        return cls(body["row"], bytes.fromhex(body["digest"]), id, report, given, onion)
 
 
 def journal_beside(people: Path, plan: Plan) -> Path:
@@ -88,6 +92,7 @@ class Record:
         # where its reports go; journals of earlier versions do not tell
         self.collector: str | None = None
         self.digests: dict[int, bytes] = {}  # of the rows that were drawn
+        self._ids: dict[int, bytes] = {}  # theirs, if the plan is shuffled: the nonces
         self.acknowledged: set[int] = set()
         self._key = b""
         self._end = 0
@@ -113,6 +118,8 @@ class Record:
             if drawn.row in self.digests:
                 raise ValueError
             self.digests[drawn.row] = drawn.digest
+            if drawn.onion:
+                self._ids[drawn.row] = drawn.id
         elif "people" in body:
             self.people = Path(body["people"])
         elif "collector" in body:
@@ -134,6 +141,21 @@ class Record:
             )
         self._key = bytes.fromhex(body["key"])
         self.people = Path(body["people"])
+
+    def read_file(self) -> None:
+        """Take in the file as it is, beside a send that may be under way."""
+        try:
+            file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError as wrong:
+            raise InvalidInput(f"journal ({self.path}) cannot be read ({wrong.strerror})") from None
+        try:
+            self.read(file)
+        finally:
+            os.close(file)
+
+    def acknowledged_ids(self) -> list[bytes]:
+        """The nonces of the sealed reports that were taken."""
+        return [self._ids[row] for row in sorted(self.acknowledged & self._ids.keys())]
 
     def digest(self, codes: Mapping[str, Any]) -> bytes:
         """By which a record is recognised; nothing without the journal's key."""

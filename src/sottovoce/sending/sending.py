@@ -19,6 +19,7 @@ from sottovoce.sending.journal import DrawnReport, Journal, Record, journal_besi
 if TYPE_CHECKING:
     from sottovoce.device.assignment import Assignment
     from sottovoce.protocol.plan import Plan
+    from sottovoce.protocol.reports import Report
     from sottovoce.sending.rounds import SeriesMembership
 
 Row = tuple[int, dict[str, Any]]  # (row of the file, record)
@@ -61,6 +62,8 @@ def send_people(
     from sottovoce.service.wire import most_together
 
     batch = min(batch, most_together(plan, Settings()))
+    if plan.shuffling is not None:
+        batch = min(batch, _most_onions(plan))
     with ExitStack() as stack:
         devices = _Devices(plan, url)  # a bad address is met before anything else
         stack.callback(devices.close)
@@ -81,6 +84,14 @@ def send_people(
             raise NotSent(
                 f"{wrong}; the same command goes on from {book.path}, and draws nothing again"
             ) from None
+
+
+def _most_onions(plan: Plan) -> int:
+    """How many onions one request may hold; refuses a plan that names no shufflers."""
+    from sottovoce.device.sealing import onion_size
+    from sottovoce.service.settings import MOST_ANALYST_BYTES
+
+    return max(1, MOST_ANALYST_BYTES // onion_size(plan))
 
 
 def _send(
@@ -247,7 +258,18 @@ class _Drawing:
         digest = self.journal.digest(encoded(plan, record))
         state = state_of(plan) if len(plan.series.shares) > 1 else None
         report = Client(plan, state, assignment=given, invalid="raise").report(record)
+        if plan.shuffling is not None:
+            return self._sealed(row, digest, report)
         return DrawnReport(row, digest, given.id if given else new_id(), report, given)
+
+    def _sealed(self, row: int, digest: bytes, report: Report) -> DrawnReport:
+        """A report sealed for the plan's hops, once: sent again, it is the same onion."""
+        from sottovoce.device.sealing import new_nonce, seal
+        from sottovoce.ground.entropy import System
+
+        nonce = new_nonce(System())
+        onion = seal(report, self.plan, System(), nonce)
+        return DrawnReport(row, digest, nonce, report, onion=onion)
 
 
 class _Devices:
@@ -320,7 +342,11 @@ class _Devices:
 
         given = [each.assignment for each in draws if each.assignment is not None]
         try:
-            self._sender().send([each.id for each in draws], [each.report for each in draws], given)
+            if self._plan.shuffling is not None:
+                self._sender().send_onions(self._plan.id, [each.onion for each in draws])
+            else:
+                ids, reports = [each.id for each in draws], [each.report for each in draws]
+                self._sender().send(ids, reports, given)
         except NotSent as wrong:
             if wrong.problem != "bad-assignment":
                 raise

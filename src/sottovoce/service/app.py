@@ -11,38 +11,25 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sottovoce import __version__
-from sottovoce.ground.errors import SottovoceError
-from sottovoce.service.addresses import networks
 from sottovoce.service.analyst_routes import analyst_routes
 from sottovoce.service.bodies import WholeBodies
+from sottovoce.service.guards import HANDLED_ERRORS, guarded, refused
 from sottovoce.service.ingest import PATH, Ingest
-from sottovoce.service.logs import log, log_problem, logger
+from sottovoce.service.logs import log, logger
 from sottovoce.service.memory import Memory
 from sottovoce.service.metrics import Metrics
-from sottovoce.service.middleware import BehindProxies, RateLimit, SafeHeaders, ValidHost
 from sottovoce.service.openapi import with_public
-from sottovoce.service.problems import MEDIA_TYPE, Problem, problem_of
+from sottovoce.service.problems import Problem
 from sottovoce.service.public_routes import public_routes
 from sottovoce.service.settings import Settings
 from sottovoce.service.survey_service import SurveyService
 from sottovoce.service.temporary_folders import remove_leftovers
 from sottovoce.service.writer import Writer
-
-_FOR_DEVICES = (PATH, "/v1/plans/")
-_BY_STATUS = {
-    401: "unauthorized",
-    403: "forbidden",
-    404: "not-found",
-    405: "method-not-allowed",
-    413: "body-too-large",
-}
 
 
 def make_app(service: SurveyService, settings: Settings | None = None) -> FastAPI:
@@ -80,8 +67,9 @@ def make_app(service: SurveyService, settings: Settings | None = None) -> FastAP
     app.router.routes.extend(public_routes(service, writer, metrics, settings))
     app.include_router(analyst_routes(service))
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
-    for kind in (Problem, SottovoceError, RequestValidationError, HTTPException, Exception):
-        app.add_exception_handler(kind, _refused)
+    for kind in HANDLED_ERRORS:
+        app.add_exception_handler(kind, refused)
+    app.add_exception_handler(RequestValidationError, _refused_input)
     return app
 
 
@@ -92,10 +80,7 @@ class _Collector(FastAPI):
         super().__init__(**options)
         self._ingest = ingest
         self._bounded = WholeBodies(super().__call__, settings, memory)
-        guarded = _limited(self._dispatch, settings)
-        if settings.proxies:
-            guarded = BehindProxies(guarded, networks(settings.proxies))
-        self._guarded = SafeHeaders(ValidHost(guarded))
+        self._guarded = guarded(self._dispatch, settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guarded(scope, receive, send)
@@ -103,29 +88,6 @@ class _Collector(FastAPI):
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_report = scope["type"] == "http" and scope["path"] == PATH
         await (self._ingest if is_report else self._bounded)(scope, receive, send)
-
-
-def _limited(app: ASGIApp, settings: Settings) -> ASGIApp:
-    """Who may send: one address not too often, and pages of chosen sites, which see what devices
-    ask and no more.
-    """
-    if settings.rate_limit is not None:
-        app = RateLimit(app, settings.rate_limit)
-    if not settings.origins:
-        return app
-    shared = CORSMiddleware(
-        app,
-        allow_origins=list(settings.origins),
-        allow_methods=["GET", "POST"],
-        allow_headers=["content-type"],
-        max_age=600,
-    )
-
-    async def for_devices(scope: Scope, receive: Receive, send: Send) -> None:
-        is_shared = scope["type"] == "http" and scope["path"].startswith(_FOR_DEVICES)
-        await (shared if is_shared else app)(scope, receive, send)
-
-    return for_devices
 
 
 async def _keep_fresh(service: SurveyService, seconds: float) -> None:
@@ -146,33 +108,12 @@ def _described(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-async def _refused(request: Request, wrong: Exception) -> Response:
-    problem = _explained(wrong)
-    log_problem(_route(request), problem, wrong)
-    return Response(problem.body(), problem.status, problem.headers, MEDIA_TYPE)
-
-
-def _route(request: Request) -> str:
-    """The route's pattern, which holds nothing that a caller wrote."""
-    return str(getattr(request.scope.get("route"), "path", "unknown"))
-
-
-def _explained(wrong: Exception) -> Problem:
-    if isinstance(wrong, RequestValidationError):
-        first: Any = next(iter(wrong.errors()), {})
-        if first.get("type") == "json_invalid":
-            return Problem("malformed-body", "the body must be JSON")
-        place = ".".join(str(part) for part in first.get("loc", ()))
-        return Problem("invalid-input", f"{place}: {first.get('msg', 'it breaks a rule')}")
-    if isinstance(wrong, HTTPException):
-        name = _BY_STATUS.get(
-            wrong.status_code, "malformed-body" if wrong.status_code < 500 else "internal"
-        )
-        detail = {
-            "not-found": "no route has this address",
-            "method-not-allowed": "see the API's description",
-        }
-        return Problem(
-            name, detail.get(name, "the request cannot be read"), dict(wrong.headers or {})
-        )
-    return problem_of(wrong)
+async def _refused_input(request: Request, wrong: Exception) -> Response:
+    """The answer to a body or a parameter that the framework could not read."""
+    assert isinstance(wrong, RequestValidationError)
+    first: Any = next(iter(wrong.errors()), {})
+    if first.get("type") == "json_invalid":
+        return await refused(request, Problem("malformed-body", "the body must be JSON"))
+    place = ".".join(str(part) for part in first.get("loc", ()))
+    detail = f"{place}: {first.get('msg', 'it breaks a rule')}"
+    return await refused(request, Problem("invalid-input", detail))

@@ -61,6 +61,11 @@ class Ingest:
         with HeldMemory(self._writer.memory) as held:
             data = await within(settings, read_body(headers, receive, settings.most_bytes, held))
             kind = headers.get(b"content-type", b"").decode("latin-1")
-            return await self._plan_cache.insist(
+            envelope = await self._plan_cache.insist(
                 lambda: read_envelope(kind, data, self._plan_cache, settings)
             )
+            if envelope.plan.shuffling is not None:
+                raise Problem(
+                    "shuffled-plan", "this plan's reports are sealed, and sent to its shufflers"
+                )
+            return envelope

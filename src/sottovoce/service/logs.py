@@ -15,10 +15,15 @@ logger = logging.getLogger("sottovoce.service")
 
 
 class _Lines(logging.Formatter):
+    def __init__(self, to_the_minute: bool) -> None:
+        super().__init__()
+        self._to_the_minute = to_the_minute
+
     def format(self, record: logging.LogRecord) -> str:
+        moment = time.gmtime(record.created)
+        seconds = time.strftime("%Y-%m-%dT%H:%M:%S", moment) + f".{int(record.msecs):03d}Z"
         fields: dict[str, Any] = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-            + f".{int(record.msecs):03d}Z",
+            "time": time.strftime("%Y-%m-%dT%H:%MZ", moment) if self._to_the_minute else seconds,
             "level": record.levelname.lower(),
             "event": record.getMessage(),
             **getattr(record, "fields", {}),
@@ -34,10 +39,13 @@ class _Lines(logging.Formatter):
         return json.dumps(fields)
 
 
-def log_to_stderr(level: int = logging.INFO) -> None:
-    """Send logs to standard error; the web server's own go the same way."""
+def log_to_stderr(level: int = logging.INFO, to_the_minute: bool = False) -> None:
+    """Send logs to standard error; the web server's own go the same way.
+
+    Of a shuffler they tell no more of the time than its minute.
+    """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Lines())
+    handler.setFormatter(_Lines(to_the_minute))
     for name in ("sottovoce.service", "uvicorn.error"):
         own = logging.getLogger(name)
         own.handlers, own.propagate = [handler], False

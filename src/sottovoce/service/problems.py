@@ -8,6 +8,7 @@ from typing import Any
 from sottovoce.device.messages import PROBLEM
 from sottovoce.ground.errors import (
     BadAssignment,
+    BatchClosed,
     CorruptReport,
     InvalidInput,
     MissingLibrary,
@@ -38,6 +39,8 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "no-reports": (409, "Nobody was heard yet"),
     "no-next-round": (409, "There is no next round"),
     "assignment-used": (409, "The assignment was used for another report"),
+    "batch-closed": (409, "The shufflers' batch is closed"),
+    "shuffled-plan": (409, "The plan's reports come through its shufflers"),
     "survey-closed": (410, "The survey is closed"),
     "body-too-large": (413, "The body is too large"),
     "unsupported-type": (415, "The body's type is not taken"),
@@ -79,6 +82,7 @@ class Problem(Exception):
 _NAMES: tuple[tuple[type[SottovoceError], str], ...] = (
     (StoreFull, "store-full"),
     (SurveyClosed, "survey-closed"),
+    (BatchClosed, "batch-closed"),
     (UnknownPlan, "unknown-plan"),
     (StoreError, "busy"),
     (MissingLibrary, "not-installed"),

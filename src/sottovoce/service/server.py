@@ -32,9 +32,18 @@ class _Server(uvicorn.Server):
             self._listening(self.servers[0].sockets[0].getsockname()[1])
 
 
-def run(app: Any, host: str, port: int, listening: Callable[[int], None] | None = None) -> None:
-    """Serve until SIGINT or SIGTERM; then finish what has begun. ``listening`` is told the port."""
-    log_to_stderr()
+def run(
+    app: Any,
+    host: str,
+    port: int,
+    listening: Callable[[int], None] | None = None,
+    to_the_minute: bool = False,
+) -> None:
+    """Serve until SIGINT or SIGTERM; then finish what has begun. ``listening`` is told the port.
+
+    With ``to_the_minute`` the log says of a time no more.
+    """
+    log_to_stderr(to_the_minute=to_the_minute)
     for number in (
         signal.SIGTERM,
         signal.SIGINT,
