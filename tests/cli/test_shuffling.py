@@ -59,3 +59,23 @@ def test_solving_for_the_local_epsilon(sottovoce: Command) -> None:
 )
 def test_bad_input(sottovoce: Command, given: tuple[str, ...], message: str) -> None:
     refused(sottovoce(*GRR, *given), message)
+
+
+def test_three_targets_are_searched_for(sottovoce: Command) -> None:
+    few = ("--size", "4", "--people", "10000", "--delta", "1e-6")
+    found = figures(sottovoce("amplify", "--targets", "0.5,2,4", *few, "--json"))
+    assert found["analyst"] <= 0.5
+    assert found["colluding"] <= 2
+    assert found["local"] <= 4
+    assert found["fakes"] > 0
+    # without a promise about the others there is little to search
+    told = sottovoce("amplify", "--targets", "0.5,0.5,0.5", *few).out
+    assert " 0 fakes" in told
+    assert "Against the analyst with all shufflers:  epsilon 0.5" in told
+    for wrong, word in (
+        (("--targets", "1,2"), "three epsilons"),
+        (("--targets", "2,1,3"), "must not fall"),
+        (("--targets", "1,2,3", "--oracle", "grr"), "targets finds oracle"),
+        ((), "--oracle, or --targets"),
+    ):
+        refused(sottovoce("amplify", *wrong, *CROWD), word)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sottovoce.cli.commands import Json, Size, app, print_json
+from sottovoce.cli.commands import Json, Size, app, listed, print_json
 from sottovoce.ground.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @app.command()
 def amplify(
-    oracle: Annotated[str, typer.Option("--oracle", metavar="NAME", help="By name.")],
     size: Size,
     people: Annotated[int, typer.Option(help="How many reports are shuffled together.")],
     delta: Annotated[float, typer.Option(help="Well below one in the number of people.")],
+    oracle: Annotated[str | None, typer.Option("--oracle", metavar="NAME", help="By name.")] = None,
     local: Annotated[
         str | None, typer.Option("--local", metavar="EPSILON", help="Of one report, by itself.")
     ] = None,
@@ -46,6 +46,14 @@ def amplify(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Of the oracle; may be given again."),
     ] = None,
+    targets: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,C,L",
+            help="Instead of --oracle: the oracle, local epsilon and fakes of least error that "
+            "keep three epsilons, against the analyst, with everybody else, with all shufflers.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Say what reports promise once their senders' names are shuffled away.
@@ -58,7 +66,18 @@ def amplify(
 
     Example:  sottovoce amplify --oracle grr --size 16 --target 0.5 --people 1000000 --delta 1e-9
               --fakes 100000
+
+    Example:  sottovoce amplify --targets 0.5,2,8 --size 1024 --people 1000000 --delta 1e-9
     """
+    if targets is not None:
+        if any(given is not None for given in (oracle, local, target, option)) or fakes:
+            raise InvalidInput("targets finds oracle, local and fakes: give none of them")
+        if colluding or rounds != 1:
+            raise InvalidInput("targets is for one round, and says itself who colludes")
+        _search(targets, size, people, delta, as_json=as_json)
+        return
+    if oracle is None:
+        raise InvalidInput("give --oracle, or --targets")
     from sottovoce.accounting import amplified
     from sottovoce.oracles import oracle_with
 
@@ -84,6 +103,39 @@ def amplify(
         )
         return
     typer.echo(_told(result, built, people, delta))
+
+
+def _search(targets: str, size: int, people: int, delta: float, *, as_json: bool) -> None:
+    """Find what keeps three promises, and print it."""
+    from sottovoce.api.shuffled_targets import search_targets
+
+    wanted = listed(targets)
+    if len(wanted) != 3:
+        raise InvalidInput(f"targets ({targets}) must be three epsilons, such as 0.5,2,8")
+    found = search_targets(*wanted, people=people, size=size, delta=delta)
+    built = found.oracle
+    if as_json:
+        print_json(
+            {
+                "oracle": built.names[0],
+                "options": built.options(),
+                "fakes": found.fakes,
+                "analyst": found.analyst,
+                "colluding": found.colluding,
+                "local": found.local,
+                "mse": found.mse,
+            }
+        )
+        return
+    options = "".join(f", {key} {value}" for key, value in built.options().items())
+    typer.echo(
+        f"{built.names[0]} over {built.size:,} values{options}, local epsilon {built.requested}, "
+        f"{found.fakes:,} fakes, {people:,} people, delta {delta:g}\n"
+        f"Against the analyst:                     epsilon {found.analyst:.4g}\n"
+        f"Against the analyst with everybody else: epsilon {found.colluding:.4g}\n"
+        f"Against the analyst with all shufflers:  epsilon {found.local:.4g}\n"
+        f"Mean squared error of a frequency:       {found.mse:.3g}"
+    )
 
 
 def _solved(
