@@ -108,7 +108,9 @@ def search_targets(
             "learns no less"
         )
     asked = _Promises(
-        *wanted,
+        wanted[0],
+        wanted[1],
+        wanted[2],
         delta,
         whole("people", people, 2, LARGEST_INTEGER),
         whole("size", size, 2, LARGEST_INTEGER),
@@ -173,14 +175,17 @@ def _with_fakes(
     """The largest local epsilon with so many fakes, and the error that it gives."""
     fakes = _fakes(steps, asked.people)
     build = oracle_mixture(name, asked.size, **options)
-    given = {"fakes": fakes, "rough": rough}
     if fakes:
         # to everybody else her report is one among the fakes
-        cap = local_epsilon_for(build, asked.colluding, asked.delta, 1, asked.local, **given)
+        cap = local_epsilon_for(
+            build, asked.colluding, asked.delta, 1, asked.local, fakes, rough=rough
+        )
     else:
         cap = min(asked.local, asked.colluding)
     if cap > asked.analyst:
-        cap = local_epsilon_for(build, asked.analyst, asked.delta, asked.people, cap, **given)
+        cap = local_epsilon_for(
+            build, asked.analyst, asked.delta, asked.people, cap, fakes, rough=rough
+        )
     source = oracle_with(name, asked.size, cap, options)
     assert isinstance(source, PureOracle)
     reports = asked.people + fakes
