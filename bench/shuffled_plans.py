@@ -44,6 +44,7 @@ class Group:
 
 FREQUENCIES: Mapping[str, Mapping[str, Any]] = {
     "auto": {},
+    "auto, cap 8": {},
     "auto, head": {"focus": "head"},
     "solh, thesis": {"oracle": "solh", "thesis": True},
 }
@@ -84,7 +85,7 @@ def _plan(source: str, epsilon: str, method: str) -> Any:
         delta=DELTA,
         people=people,
         least=people,
-        cap=CAP,
+        cap=8 if method.endswith("cap 8") else CAP,
         trust="shuffled",
     )
 
