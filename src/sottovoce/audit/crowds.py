@@ -266,10 +266,10 @@ def _fitting(
     count: int,
     fakes: int,
     steps: int,
-) -> _Crowd | None:
+) -> _TinyCrowd | None:
     """The crowd of as many of the records as there is room for; None if these are too few."""
     for kept in range(len(people), 1, -1):
-        crowd = _Crowd.of(people[:kept], nobody, count, fakes)
+        crowd = _TinyCrowd.of(people[:kept], nobody, count, fakes)
         if crowd.steps <= steps:
             return crowd
         if kept <= FEWEST_RECORDS:
@@ -278,7 +278,7 @@ def _fitting(
 
 
 @dataclass(frozen=True)
-class _Crowd:
+class _TinyCrowd:
     """People of a few records, and fakes. Reports are of one type if they are as likely, up to one
     factor, for every record and as a fake: which one it is then tells nothing of anybody.
     """
@@ -296,7 +296,7 @@ class _Crowd:
         nobody: list[dict[Told | None, int]],
         count: int,
         fakes: int,
-    ) -> _Crowd:
+    ) -> _TinyCrowd:
         listed = [*people, *nobody]
         types: dict[tuple[int, ...], int] = {}
         for report in set().union(*listed):
