@@ -278,6 +278,11 @@ def test_a_plan_that_promises_more_than_it_keeps_is_found(parts: Any, fault: str
     assert str(found).startswith("FAIL")
 
 
+def test_a_plan_whose_numbers_nobody_solved_for_is_refused_where_it_is_made() -> None:
+    with pytest.raises(sv.InvalidInput, match="promises more than it keeps"):
+        sv.Aggregate(ONE).estimate()
+
+
 def test_whole_bit_vectors_by_the_columns_of_the_thesis_are_refused() -> None:
     """docs/errata, 2: theorem 9.3.1 is for columns that are shuffled apart."""
     plan = sv.plan(
