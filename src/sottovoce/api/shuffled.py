@@ -123,6 +123,8 @@ def shuffled(
     )
     delta = float(target.delta)
     least = least_people(best.mixture, target.epsilon, delta, target.fakes)
+    # what a report may cost was solved for the target's people: they are enough
+    least = min(least, target.least)
     if best.terms.epsilon <= target.epsilon:
         raise InvalidInput(
             f"people ({target.least} of them surely report) are too few to hide anybody at epsilon "
