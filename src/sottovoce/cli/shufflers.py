@@ -189,8 +189,9 @@ def _print_status(opened: HopStore, as_json: bool) -> None:
         return
     for row in rows:
         plan_id, state = row.pop("plan"), row.pop("state")
+        reason = row.pop("reason", None)
         told = ", ".join(f"{name} {value:,}" for name, value in row.items() if value is not None)
-        typer.echo(f"{plan_id[:16]}  {state}  {told}".rstrip())
+        typer.echo(f"{plan_id[:16]}  {state}  {told}" + (f"; {reason}" if reason else ""))
 
 
 @app.command()
