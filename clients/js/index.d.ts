@@ -63,15 +63,24 @@ export interface Attribute {
   readonly longer?: "refuse" | "cut";
 }
 
-/** What a person should know before answering. */
-export interface Explanation {
+/** What somebody can learn of a person, in numbers and in words. */
+export interface Promised {
   readonly epsilon: number;
-  /** The chance that a report tells more than epsilon allows; 0 for most plans, and at most 1/1000. */
+  /** The chance that it tells more than epsilon allows; 0 for most plans, and at most 1/1000. */
   readonly delta: number;
   /** What a 50% guess about a person can rise to, by whatever they will ever send under the plan, delta counted in. */
   readonly guess: number;
   /** The same in words. */
   readonly sentence: string;
+}
+
+/** What a person should know before answering: the worst case, and what else. */
+export interface Explanation extends Promised {
+  /**
+   * Against whom a plan promises what, the worst case last. A plan that names shufflers' keys has three promises: against
+   * the analyst, the analyst with everybody else, and the analyst with all shufflers; others have one.
+   */
+  readonly promises: readonly Promised[];
   /** The attributes that may be asked for. */
   readonly asked: readonly string[];
   /** The attributes that leave in clear; the guarantee is about the others, given these. */
@@ -80,6 +89,20 @@ export interface Explanation {
   readonly rounds: number;
   /** The most bytes that the answers take in a report. */
   readonly bytes: number;
+}
+
+/** Who mixes the reports of a plan before anybody opens them, and what that promises. */
+export interface Shuffling {
+  /** What an analyst learns who sees a batch of at least `least` people. */
+  readonly epsilon: number;
+  readonly delta: number;
+  readonly least: number;
+  /** Reports of nobody, which the shufflers add. */
+  readonly fakes: number;
+  /** With fakes: the epsilon against an analyst to whom everybody else tells their reports. */
+  readonly colluding: number | null;
+  /** Public keys (X25519): those of the shufflers in turn, and the collector's last; none if no report is sealed. */
+  readonly hops: readonly string[];
 }
 
 /** A plan: public, frozen, named by the SHA-256 of its bytes. */
@@ -99,6 +122,8 @@ export class Plan {
   /** How many are expected to take part. */
   readonly people: number;
   readonly attributes: readonly Attribute[];
+  /** Null if nobody mixes its reports. */
+  readonly shuffling: Shuffling | null;
   /** What leaves in clear, in order. */
   readonly columns: readonly { readonly name: string; readonly rule: string }[];
   /** The most that a lifetime of reports can raise a guess that was right with probability `prior` (0.5). */
@@ -119,16 +144,21 @@ export interface ReportJson {
   readonly signature?: string;
 }
 
-/** One person's whisper: all that leaves the device. */
+/** One person's whisper: all that leaves the device; sealed, if its plan names the keys of shufflers. */
 export class Report {
-  /** `inClear`: the bytes of its public values, for a plan that has any. */
-  constructor(json: ReportJson, inClear?: Uint8Array);
+  /** `inClear`: the bytes of its public values, for a plan that has any; `onion`: the report as it is sent, if sealed. */
+  constructor(json: ReportJson, inClear?: Uint8Array, onion?: Uint8Array | null);
   /** 32 hexadecimal digits. However often a report is sent, under its id it counts once. */
   readonly id: string;
   readonly json: ReportJson;
   /** The compact form: version, plan, cohort, payload, public values, checksum. */
   readonly bytes: Uint8Array;
+  /** What is sent of a report that is sealed, and always the same bytes; null of one that is not. */
+  readonly onion: Uint8Array | null;
 }
+
+/** Whether WebCrypto here has X25519 (browsers since 2025, Node 20): without it no report is sealed. */
+export function canSeal(): Promise<boolean>;
 
 /** A new report id: the minute and 10 random bytes. */
 export function newId(now?: number): string;
@@ -205,8 +235,10 @@ export class Client {
 }
 
 /**
- * Send a report, or several of them, until the collector at `url` acknowledges them. Tries again on a lost connection,
- * 5xx, 408 and 429, with pauses of at most a second, for at most `seconds` (60); any other refusal ends it at once.
+ * Send a report, or several of them, until the collector at `url` acknowledges them; of a sealed report, the first
+ * shuffler there. Tries again on a lost connection, 5xx, 408 and 429, with pauses of at most a second, for at most
+ * `seconds` (60); any other refusal ends it at once. A report that must be sealed and is not is refused. A shuffler does
+ * not say whether it had a report before: of sealed ones `stored` counts all.
  */
 export function send(
   reports: Report | readonly Report[],

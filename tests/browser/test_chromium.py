@@ -13,6 +13,7 @@ import pytest
 import sottovoce as sv
 from tests.browser.machines import CAPTIVE, HAS_CHROMIUM, Site, browsing, serving
 from tests.vectors.make import EXPIRES, KEY, PATH
+from tests.vectors.onions import PATH as ONIONS
 from tests.waiting import HANG
 
 pytestmark = pytest.mark.skipif(
@@ -95,6 +96,18 @@ def test_every_vector_gives_the_same_bytes(page: Any) -> None:
         """,
     )
     assert wrong == [len(PLANS), [], []]
+
+
+def test_every_onion_has_the_same_bytes(page: Any) -> None:
+    wrong = run(
+        page,
+        """
+        const check = await import('/clients/js/tests/check.js');
+        const onions = await (await fetch('/tests/vectors/onions.json')).json();
+        return [onions.bad_plans.length, await check.mismatches(sottovoce, onions)];
+        """,
+    )
+    assert wrong == [len(json.loads(ONIONS.read_text())["bad_plans"]), []]
 
 
 def test_coins_come_from_webcrypto(page: Any) -> None:

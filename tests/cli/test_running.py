@@ -117,6 +117,8 @@ def test_a_bad_setting_is_refused_wherever_it_comes_from(
     store = f"sqlite:///{files.folder}/s.db"
     refused(sottovoce("serve", "--store", store, "--proxy", "*"), "proxy (*)")
     refused(sottovoce("serve", "--store", store, "--metrics", "open"), "metrics (open)")
+    hop = "https://shuffler.example/hop"
+    refused(sottovoce("studio", "--store", store, "--shuffler", hop), f"shuffler ({hop})")
     monkeypatch.setenv("SOTTOVOCE_PORT", "many")
     refused(sottovoce("serve", "--store", store), "SOTTOVOCE_PORT")
 

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from itertools import product
 
+import numpy as np
 import pytest
 
 import sottovoce as sv
@@ -18,6 +19,8 @@ from sottovoce.accounting import (
     shuffled_delta,
     shuffled_epsilon,
 )
+from sottovoce.accounting.shuffling import columns
+from sottovoce.oracles.unary import UnaryEncoding
 from tests.crowds import channel_of, exact_delta, mean_positive_part, response
 
 SHAPES = [
@@ -151,40 +154,44 @@ def test_fakes_hide_a_person_whose_crowd_colludes(e: Fraction) -> None:
     assert among <= Fraction(shuffled_delta(mixture, math.log(e), 3, fakes))
 
 
-@pytest.mark.parametrize("e", [Fraction(11, 10), Fraction(3, 2)])
-@pytest.mark.parametrize("name", ["sue", "oue"])
-def test_columns_shuffled_apart(name: str, e: Fraction) -> None:
+@pytest.mark.parametrize(
+    ("name", "people", "fakes"), [("sue", 5, 0), ("sue", 41, 0), ("oue", 5, 0), ("oue", 31, 8)]
+)
+@pytest.mark.parametrize("epsilon", [0.1, 0.8])
+def test_columns_shuffled_apart(name: str, people: int, fakes: int, epsilon: float) -> None:
     oracle = sv.oracle(name, size=3, epsilon=2.1)
-    one, zero = oracle.exact_p, oracle.exact_q  # type: ignore[attr-defined]
-    people = 5
-    worst = 0.0
-    # others hold x, x', or something else
-    for first in range(people):
-        for second in range(people - first):
-            columns = []
-            for own, holders in ((one, first), (zero, second)):
-                others = [one] * holders + [zero] * (people - 1 - holders)
-                other = zero if own == one else one
-                columns.append((_sum_law([own, *others]), _sum_law([other, *others])))
-            found = 0.0
-            for a, b in product(range(people + 1), repeat=2):
-                p = columns[0][0][a] * columns[1][0][b]
-                q = columns[0][1][a] * columns[1][1][b]
-                found += max(0.0, float(p - e * q))
-            worst = max(worst, found)
-    assert column_epsilon(one, zero, people, worst) >= math.log(e)
-    assert column_lower_epsilon(one, zero, people, worst) <= math.log(e)
+    assert isinstance(oracle, UnaryEncoding)
+    one, zero = oracle.exact_p, oracle.exact_q
+    worst = _worst_columns(oracle.p, oracle.q, people - 1, fakes, math.exp(epsilon))
+    upper = column_epsilon(one, zero, people, worst, fakes)
+    assert column_lower_epsilon(one, zero, people, worst, fakes) <= epsilon <= upper
     # whole vectors tell more
-    whole = [(1, [oracle.blanket()])]
-    assert column_epsilon(one, zero, people, worst) < shuffled_epsilon(whole, people, worst)
+    assert upper < shuffled_epsilon([(1, [oracle.blanket()])], people, worst)
 
 
-def _sum_law(chances: list[Fraction]) -> list[Fraction]:
-    law = [Fraction(1)]
-    for chance in chances:
-        grown = [Fraction(0)] * (len(law) + 1)
-        for count, weight in enumerate(law):
-            grown[count] += weight * (1 - chance)
-            grown[count + 1] += weight * chance
-        law = grown
-    return law
+def test_a_crowd_that_was_forgotten_is_convicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If nobody else held the value, columns would look more private than they are."""
+    oracle = sv.oracle("sue", size=3, epsilon=2)
+    assert isinstance(oracle, UnaryEncoding)
+    worst = _worst_columns(oracle.p, oracle.q, 40, 0, math.exp(0.8))
+    assert column_epsilon(oracle.exact_p, oracle.exact_q, 41, worst) >= 0.8
+    nobody = [(0, 40)]
+    monkeypatch.setattr(columns, "_intervals", lambda *_: iter(nobody))
+    assert column_epsilon(oracle.exact_p, oracle.exact_q, 41, worst) < 0.8
+
+
+def _worst_columns(one: float, zero: float, others: int, fakes: int, e: float) -> float:
+    """The largest delta of two columns over all crowds: some hold x, some x', the rest neither."""
+    laws = []
+    for holders in range(others + 1):
+        law = np.array([1.0])
+        for chance in [one] * holders + [zero] * (others - holders + fakes):
+            law = np.convolve(law, [1 - chance, chance])
+        laws.append((np.convolve(law, [1 - one, one]), np.convolve(law, [1 - zero, zero])))
+    worst = 0.0
+    for first in range(others + 1):
+        for second in range(others + 1 - first):
+            p = np.outer(laws[first][0], laws[second][1])
+            q = np.outer(laws[first][1], laws[second][0])
+            worst = max(worst, float(np.maximum(p - e * q, 0).sum()))
+    return worst

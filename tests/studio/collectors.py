@@ -93,7 +93,7 @@ def collecting(folder: Path, logged_in: bool = True, **settings: Any) -> Iterato
         service = SurveyService(store, refresh_seconds=0.2)
         chosen = Settings(**({"refresh_seconds": 0.5} | settings))
         app = make_app(service, chosen)
-        access = add_studio(app, service, chosen.address)
+        access = add_studio(app, service, chosen.address, chosen.shuffler)
         served = as_analyst(app, new_token(store, "tests")) if logged_in else app
         server = uvicorn.Server(make_config(served, "127.0.0.1", 0))
         thread = threading.Thread(target=server.run, daemon=True)

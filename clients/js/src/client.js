@@ -1,5 +1,5 @@
 import { encode, substitute } from "./attributes.js";
-import { toHex } from "./bytes.js";
+import { fromHex, toHex } from "./bytes.js";
 import { inClear } from "./columns.js";
 import { System } from "./entropy.js";
 import { BudgetExceeded, InvalidInput, need, NotInThisRound } from "./errors.js";
@@ -7,6 +7,7 @@ import { shareOf } from "./families.js";
 import { PlainMemory } from "./memory.js";
 import { whispers } from "./oracles.js";
 import { newId, Report } from "./report.js";
+import { needSealing, seal } from "./seal.js";
 
 const waiting = new Map();
 
@@ -27,6 +28,7 @@ export class Client {
   #assignment;
   #series;
   #isStrict;
+  #isSealed;
   #caps;
 
   constructor(plan, { memory, entropy = new System(), assignment, invalid = "draw", cap = 10, deltaCap = 0.01 } = {}) {
@@ -39,6 +41,7 @@ export class Client {
     this.#entropy = entropy;
     this.#assignment = assignment;
     this.#series = plan.series.origin ?? plan.id;
+    this.#isSealed = plan.shuffling?.hops.length > 0;
     this.#isStrict = invalid === "raise";
     this.#caps = Object.entries({ epsilon: cap, delta: deltaCap });
   }
@@ -49,8 +52,12 @@ export class Client {
 
   async recall() {
     const kept = await this.#get(this.#plan.id);
-    need(!kept || kept.plan === this.#plan.id, "memory: its memo does not fit the plan");
-    return kept && new Report(kept, inClear(this.#plan.columns, kept.public).bytes);
+    if (!kept) return null;
+    const { onion, ...json } = kept;
+    const isFit = json.plan === this.#plan.id && (onion !== undefined) === this.#isSealed;
+    need(isFit, "memory: its memo does not fit the plan");
+    const open = inClear(this.#plan.columns, json.public).bytes;
+    return new Report(json, open, onion && fromHex("memory: onion", onion));
   }
 
   async #get(name) {
@@ -72,6 +79,7 @@ export class Client {
     need(locks() || !this.#memory.isShared, "memory: tabs share it, and without locks (navigator.locks) each would draw");
     const open = inClear(plan.columns, record); // before any coin
     given?.check?.(plan);
+    if (this.#isSealed) await needSealing();
     const answered = await this.#joinRound();
     const read = await encode(plan, record, this.#isStrict);
     const assignment = typeof given === "function" ? await given() : given;
@@ -81,13 +89,16 @@ export class Client {
     await answered();
     const { cohort, asks } = plan.cohorts.at(entropy.public.below(plan.cohorts.weight));
     substitute(plan, read, entropy);
-    const payload = toHex(whispers(asks, read, entropy));
+    const payload = whispers(asks, read, entropy);
+    const onion = this.#isSealed ? await seal(plan, cohort, payload, entropy) : null;
     const { id = newId(), ...signed } = assignment ?? {};
     const report = new Report(
-      { id, sottovoce: 1, ...signed, plan: plan.id, cohort, payload, ...(plan.columns.length && { public: open.json }) },
+      { id, sottovoce: 1, ...signed, plan: plan.id, cohort, payload: toHex(payload), ...(plan.columns.length && { public: open.json }) },
       open.bytes,
+      onion,
     );
-    await this.#set(plan.id, report.json);
+    // both at once: another onion of a report that was sent would count again
+    await this.#set(plan.id, { ...report.json, ...(onion && { onion: toHex(onion) }) });
     return report;
   }
 

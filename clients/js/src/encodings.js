@@ -117,7 +117,7 @@ export const ratioOf = ([top, bottom]) => Number(top) / Number(bottom);
 const gcd = (one, two) => (two ? gcd(two, one % two) : one);
 
 /** Two integers, as exact as they are written. */
-function readDelta(text) {
+export function readDelta(text) {
   const delta = (/^[1-9]\d{0,15}\/[1-9]\d{0,15}$/.test(text) ? text : "0/0").split("/").map(BigInt);
   const [top, bottom] = delta;
   need(top < bottom && bottom <= LARGEST && gcd(top, bottom) === 1n, "plan: delta must be a fraction in lowest terms");

@@ -23,8 +23,8 @@ export class BudgetExceeded extends SottovoceError {
 export class Refused extends SottovoceError {
   name = "Refused";
 
-  constructor(status, { type, title = `status ${status}`, detail = "" }) {
-    super(`collector: ${title}${detail && `: ${detail}`}`);
+  constructor(who, status, { type, title = `status ${status}`, detail = "" }) {
+    super(`${who}: ${title}${detail && `: ${detail}`}`);
     this.status = status;
     this.type = type;
   }

@@ -5,6 +5,10 @@ import { readEpsilon, readOracle } from "./oracles.js";
 
 const MOST_BITS = 128; // of an oracle's size, so that no more attributes make a table
 
+/** The most that a cohort's asks have of something. */
+export const largest = ({ kinds }, what) =>
+  Math.max(...kinds.map((asks) => asks.reduce((total, ask) => total + (ask[what] ?? 0), 0)));
+
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0n);
 
 /** Which share a ticket falls into, and where in it. */

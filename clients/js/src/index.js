@@ -13,4 +13,5 @@ export {
 export { BrowserMemory, PlainMemory } from "./memory.js";
 export { Plan } from "./plan.js";
 export { newId, Report } from "./report.js";
+export { canSeal } from "./seal.js";
 export { send } from "./send.js";

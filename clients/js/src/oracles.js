@@ -42,7 +42,8 @@ export function readEpsilon(text) {
   need(epsilon > 0 && epsilon <= 100, "plan: epsilon must be a decimal above 0 and at most 100");
   const [number, power = 0] = text.split("E");
   const [before, after = ""] = number.split(".");
-  return { epsilon, cost: billionths([BigInt(before + after), 10n ** BigInt(after.length - power)]) };
+  const exact = [BigInt(before + after), 10n ** BigInt(after.length - power)];
+  return { epsilon, exact, cost: billionths(exact) };
 }
 
 export const keeps = (value, limit) => value <= limit * (1 + SLACK);

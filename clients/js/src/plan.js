@@ -3,11 +3,10 @@ import { billionths, LARGEST, option, sha256, toHex, utf8 } from "./bytes.js";
 import { readColumns } from "./columns.js";
 import { ratioOf } from "./encodings.js";
 import { InvalidInput, keys, need, only, PlanMismatch, SottovoceError } from "./errors.js";
-import { readCohorts } from "./families.js";
+import { largest, readCohorts } from "./families.js";
 import { keeps, readEpsilon } from "./oracles.js";
 import { download } from "./send.js";
-
-const isId = (text) => typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
+import { isId, isSmall, readShuffling, sealedPlans } from "./shuffling.js";
 
 function readSeries(data) {
   keys(data, "shares,round,origin,parent");
@@ -32,18 +31,14 @@ const QUESTIONS = {
   asks: "name",
 };
 
-/** The most that a cohort's asks have of something. */
-const largest = ({ kinds }, what) =>
-  Math.max(...kinds.map((asks) => asks.reduce((total, ask) => total + (ask[what] ?? 0), 0)));
-
 /** The sums of each cohort's deltas, if they are small chances that nobody can bring about. */
 function readDeltas({ kinds }, people, coin) {
   const sums = kinds.map((asks) =>
     asks.reduce(([a, b], { delta: [c, d] = [0n, 1n] }) => [a * d + c * b, b * d], [0n, 1n]),
   );
-  for (const [top, bottom] of sums) {
-    need(1000n * top <= bottom && top * people < bottom, "plan: delta must be at most 1/1000 and below 1/people");
-    need(!top || coin === "device", "plan: coin must be the device's in a plan with a delta");
+  for (const delta of sums) {
+    need(isSmall(delta, people), "plan: delta must be at most 1/1000 and below 1/people");
+    need(!delta[0] || coin === "device", "plan: coin must be the device's in a plan with a delta");
   }
   return sums;
 }
@@ -53,6 +48,28 @@ function atMost(value) {
   const [digits, power] = value.toExponential(3).split("e");
   const more = Number(`${digits}e${power}`) < value * (1 - 1e-12) ? 0.001 : 0;
   return Number(Number(`${Number(digits) + more}e${power}`).toPrecision(4));
+}
+
+const guessOf = (epsilon, delta, prior) => delta + (1 - delta) / (1 + ((1 - prior) / prior) * Math.exp(-epsilon));
+
+/** What somebody can learn, in numbers and in words. */
+function promised(who, epsilon, delta) {
+  const guess = guessOf(epsilon, delta, 0.5);
+  const percent = Math.min(1000, Math.ceil(1000 * (guess + 1e-12))) / 10; // rounded up, as a promise is
+  const chance = delta ? `, with the chance of ${atMost(delta)} that it tells more counted in` : "";
+  return { epsilon, delta, guess, sentence: `${who} can raise a 50% guess about you to at most ${percent}%${chance}.` };
+}
+
+/** Against the analyst, the analyst with everybody else, the analyst with all shufflers: the worst case, last. */
+function threePromises(own, { epsilon, delta, least, colluding }) {
+  const crowd = `The analyst, who sees your report only mixed into those of at least ${least.toLocaleString("en")} people,`;
+  const others = "The analyst, if everybody else tells her theirs,";
+  const isLess = colluding !== null && colluding < own;
+  return [
+    promised(crowd, epsilon, delta),
+    promised(others, isLess ? colluding : own, isLess ? delta : 0),
+    promised("The analyst together with all shufflers, who can tell which report is yours,", own, 0),
+  ];
 }
 
 export class Plan {
@@ -78,15 +95,16 @@ export class Plan {
 
   constructor(id, body) {
     const { sottovoce, question, coin, epsilon, people, series, schema, cohorts } = body;
-    const isPublic = Object.hasOwn(body, "public");
+    const [isPublic, isShuffled] = ["public", "shuffle"].map((key) => Object.hasOwn(body, key));
     need(sottovoce === 1, "plan: the format version must be 1");
-    keys(body, "sottovoce,schema,question,epsilon,people,coin(,public)?,series,cohorts");
+    keys(body, "sottovoce,schema,question,epsilon,people,coin(,public)?(,shuffle)?,series,cohorts");
     keys(question, `kind,${only("question", question.kind, QUESTIONS)}`);
     option(body, "people", 1n, LARGEST);
     only("coin", coin, { device: 1, assigned: 1 });
     this.id = id;
     this.coin = coin;
-    this.epsilon = readEpsilon(epsilon).epsilon;
+    const own = readEpsilon(epsilon);
+    this.epsilon = own.epsilon;
     this.people = people;
     this.series = readSeries(series);
     this.schema = readSchema(schema);
@@ -101,7 +119,14 @@ export class Plan {
     const measures = question.kind === "queries" ? question.measures : [];
     need(measures.every((name) => inClear.includes(name)), "plan: a measure must be public");
     need(keeps(largest(this.cohorts, "epsilon"), this.epsilon), "plan: its asks cost more than its epsilon");
-    const deltas = readDeltas(this.cohorts, BigInt(this.people), coin);
+    const crowd = BigInt(people);
+    const deltas = readDeltas(this.cohorts, crowd, coin);
+    const { shares, round } = this.series;
+    const roundPeople = (crowd * shares[round]) / shares.reduce((total, share) => total + share);
+    this.shuffling = isShuffled ? readShuffling(body.shuffle, own, crowd, roundPeople) : null;
+    const isNameless = coin === "device" && !this.columns.length && deltas.every(([top]) => !top);
+    need(!isShuffled || isNameless, "plan: a shuffled plan has the device's coin, nothing in clear and no ask with a delta");
+    if (this.shuffling?.hops.length) sealedPlans.add(id);
     this.delta = Math.max(...deltas.map(ratioOf));
     this.cost = { epsilon: largest(this.cohorts, "cost"), delta: Math.max(...deltas.map(billionths)) };
     this.attributes = [...this.schema.values()].map(({ read, ...shown }) => ({
@@ -113,19 +138,16 @@ export class Plan {
   }
 
   bestGuess(prior = 0.5) {
-    return this.delta + (1 - this.delta) / (1 + ((1 - prior) / prior) * Math.exp(-this.epsilon));
+    return guessOf(this.epsilon, this.delta, prior);
   }
 
   explain() {
-    const { epsilon, delta, cohorts } = this;
-    const guess = this.bestGuess();
-    const percent = Math.min(1000, Math.ceil(1000 * (guess + 1e-12))) / 10; // rounded up, as a promise is
-    const chance = delta ? `, with the chance of ${atMost(delta)} that it tells more counted in` : "";
+    const { epsilon, delta, cohorts, shuffling } = this;
+    const own = promised("Someone who sees your report", epsilon, delta);
+    const promises = shuffling?.hops.length ? threePromises(epsilon, shuffling) : [own];
     return {
-      epsilon,
-      delta,
-      guess,
-      sentence: `Someone who sees your report can raise a 50% guess about you to at most ${percent}%${chance}.`,
+      ...promises.at(-1),
+      promises,
       asked: cohorts.attributes,
       public: this.columns.map(({ name }) => name),
       cohorts: Number(cohorts.count),

@@ -10,10 +10,11 @@ export function newId(now = Date.now()) {
 export class Report {
   #public;
 
-  /** `inClear`: the bytes of its public values, which its plan knows. */
-  constructor(json, inClear = []) {
+  /** `inClear`: the bytes of its public values, which its plan knows; `onion`: the report as it leaves, if sealed. */
+  constructor(json, inClear = [], onion = null) {
     this.json = Object.freeze(json);
     this.id = json.id;
+    this.onion = onion;
     this.#public = inClear;
     Object.freeze(this);
   }

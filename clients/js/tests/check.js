@@ -31,6 +31,8 @@ async function goodRow(sottovoce, plan, row) {
     wrong.push(`json ${JSON.stringify(json)} is not ${JSON.stringify(row.json)}`);
   }
   if (2 * used !== row.entropy.length) wrong.push(`${used} bytes of entropy used, of ${row.entropy.length / 2}`);
+  const onion = hex(report.onion ?? []);
+  if (onion !== (row.onion ?? "")) wrong.push(`onion ${onion} is not ${row.onion}`);
   const given = row.assignment;
   if (id !== report.id || !/^[0-9a-f]{32}$/.test(id)) wrong.push(`id ${id} is none`);
   if (id.slice(8, 12) !== "0000") wrong.push(`id ${id} tells more than the minute`);

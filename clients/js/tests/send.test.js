@@ -6,40 +6,13 @@ import test from "node:test";
 
 import { Assignment, Plan, Report, send } from "../src/index.js";
 import { entryOf } from "./files.js";
+import { at, collector } from "./servers.js";
 
 const { sent } = entryOf("olh, assigned").good[0];
 const report = new Report(sent);
 const TAKEN = [200, { stored: 1, duplicates: 0 }];
 const TYPE = "https://sottovoce.dev/problems/x";
 const problem = (status, title, detail) => [status, { type: TYPE, title, status, detail }];
-
-/** A collector that gives these answers in turn (the last one for ever), and what it was asked. */
-async function collector(...answers) {
-  const asked = [];
-  const server = createServer(async (request, response) => {
-    let body = "";
-    for await (const part of request) body += part;
-    asked.push({ path: request.url, method: request.method, headers: request.headers, body });
-    const answer = answers.length > 1 ? answers.shift() : answers[0];
-    if (answer === "cut") return request.socket.destroy();
-    if (answer === "silence") return undefined;
-    response.writeHead(answer[0], { "Content-Type": "application/json" });
-    return response.end(typeof answer[1] === "string" ? answer[1] : JSON.stringify(answer[1]));
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const close = () => (server.closeAllConnections(), new Promise((resolve) => server.close(resolve)));
-  return { url: `http://127.0.0.1:${server.address().port}`, asked, close };
-}
-
-/** Do something with a collector that is there for so long. */
-async function at(answers, work) {
-  const server = await collector(...answers);
-  try {
-    return await work(server);
-  } finally {
-    await server.close();
-  }
-}
 
 test("a report is posted once as JSON when all is well", () =>
   at([TAKEN], async ({ url, asked }) => {
@@ -60,7 +33,7 @@ test("it is sent again with the same id until it is acknowledged", () => {
   return at([...troubles, TAKEN], async ({ url, asked }) => {
     assert.deepEqual(await send(report, url), { stored: 1, duplicates: 0 });
     assert.equal(asked.length, 6);
-    assert.deepEqual([...new Set(asked.map(({ body }) => body))], [JSON.stringify(report.json)]);
+    assert.deepEqual([...new Set(asked.map(({ body }) => `${body}`))], [JSON.stringify(report.json)]);
   });
 });
 

@@ -7,12 +7,26 @@ import * as attributes from "../src/attributes.js";
 import * as hashes from "../src/hashes.js";
 import * as sottovoce from "../src/index.js";
 import { hashMismatches, mismatches, spellingMismatches } from "./check.js";
-import { entryOf, VECTORS } from "./files.js";
+import { entryOf, ONIONS, VECTORS } from "./files.js";
 
 test("every vector gives the same bytes, and what must be refused is", async () => {
   assert.deepEqual(await mismatches(sottovoce, VECTORS), []);
   assert.deepEqual(hashMismatches(hashes, VECTORS), []);
   assert.deepEqual(spellingMismatches(attributes, VECTORS), []);
+});
+
+test("every onion has the same bytes, and plans that shuffling cannot keep are refused", async () => {
+  assert.deepEqual(await mismatches(sottovoce, ONIONS), []);
+});
+
+test("an onion for another key or of another nonce is a mismatch", async () => {
+  const [entry] = structuredClone(ONIONS.plans);
+  const { onion, entropy } = entry.good[0];
+  entry.good[0].onion = onion.replace(/.$/, (digit) => (digit === "0" ? "1" : "0"));
+  entry.good[1].entropy = entry.good[1].entropy.replace(/.$/, (digit) => (digit === "0" ? "1" : "0"));
+  const wrong = await mismatches(sottovoce, { plans: [entry], bad_plans: [] });
+  assert.ok(entropy.length > 64);
+  assert.deepEqual(wrong.map((line) => line.slice(0, 19)), ["one shuffler: onion", "one shuffler: onion"]);
 });
 
 test("a vector of other coins, or with more of them, is a mismatch", async () => {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sottovoce.aggregation.aggregate import Aggregate
-from sottovoce.api.shuffled import DEFAULT_CAP, Target, shuffled
+from sottovoce.api.shuffled import DEFAULT_LOCAL_CAP, ShufflingTarget, shuffled
 from sottovoce.device.client import simulate
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.plan import COINS, Plan
@@ -31,7 +31,7 @@ def plan(
     public: Sequence[str] = (),
     trust: str = LOCAL,
     delta: Any = None,
-    cap: Any = DEFAULT_CAP,
+    cap: Any = DEFAULT_LOCAL_CAP,
     fakes: int = 0,
     least: int | None = None,
     hops: Sequence[str] = (),
@@ -77,7 +77,7 @@ def plan(
             f"coin ({coin}) must be {COINS[0]} in a shuffled plan: an assigned coin names its "
             "sender"
         )
-    target = Target.of(epsilon, delta, people, least, cap, fakes, hops)
+    target = ShufflingTarget.of(epsilon, delta, people, least, cap, fakes, hops)
     # how the crowd is split does not depend on what a report may cost
     at_most = Terms.of(target.cap, people, trust=SHUFFLED)
     split = _series(question.settled(schema, at_most), schema, rounds, after)
@@ -103,7 +103,7 @@ def _check_local(
     Terms.of(1, 1, trust=trust)
     parts = {
         "delta": delta is not None,
-        "cap": cap != DEFAULT_CAP,
+        "cap": cap != DEFAULT_LOCAL_CAP,
         "fakes": fakes != 0,
         "least": least is not None,
         "hops": len(hops) > 0,

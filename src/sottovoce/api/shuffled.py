@@ -19,7 +19,7 @@ from sottovoce.protocol.terms import SHUFFLED, Terms
 from sottovoce.questions.base import Question, ShuffledChoice
 from sottovoce.schema import Schema
 
-DEFAULT_CAP = 8
+DEFAULT_LOCAL_CAP = 8
 EXPECTED_SHARE = Fraction(9, 10)  # of the people, that surely report unless it is said
 MOST_SETTLED = 3  # times that a question is settled, each nearer to what it may spend
 SETTLED_TO = Decimal("0.05")  # how much of its epsilon it may still gain then
@@ -27,7 +27,7 @@ TOLD = Context(prec=4, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True)
-class Target:
+class ShufflingTarget:
     """What an analyst is to be kept from learning, and by how many people.
 
     Attributes:
@@ -55,10 +55,10 @@ class Target:
         delta: Any,
         people: Any,
         least: Any = None,
-        cap: Any = DEFAULT_CAP,
+        cap: Any = DEFAULT_LOCAL_CAP,
         fakes: Any = 0,
         hops: Any = (),
-    ) -> Target:
+    ) -> ShufflingTarget:
         """A target as a caller gives it; anything else is refused."""
         if delta is None:
             raise InvalidInput(
@@ -80,7 +80,7 @@ class Target:
         added = whole("fakes", fakes, 0, LARGEST_INTEGER)
         return cls(asked, share("delta", delta), expected, surely, most, added, keys)
 
-    def of_round(self, series: Series) -> Target:
+    def of_round(self, series: Series) -> ShufflingTarget:
         """The same for the people of one round: those of a round are shuffled by themselves."""
         share, all_ = series.shares[series.number], sum(series.shares)
         return replace(self, least=max(2, self.least * share // all_))
@@ -97,7 +97,7 @@ class Solved:
 
 
 def shuffled(
-    question: Question, schema: Schema, target: Target, total: int
+    question: Question, schema: Schema, target: ShufflingTarget, total: int
 ) -> tuple[Question, Terms, Shuffling]:
     """The question as it is best asked of people whose reports are shuffled.
 
@@ -144,7 +144,7 @@ def shuffled(
     return best.question, best.terms, part
 
 
-def _solved(choice: ShuffledChoice, schema: Schema, target: Target, total: int) -> Solved:
+def _solved(choice: ShuffledChoice, schema: Schema, target: ShufflingTarget, total: int) -> Solved:
     """The most that a report may cost by itself, for one way to ask.
 
     What is best to ask may depend on that, so a question is settled, solved and settled again.
@@ -164,7 +164,7 @@ def _solved(choice: ShuffledChoice, schema: Schema, target: Target, total: int) 
 
 
 def _local(
-    settled: Question, schema: Schema, target: Target, terms: Terms, cap: Decimal
+    settled: Question, schema: Schema, target: ShufflingTarget, terms: Terms, cap: Decimal
 ) -> Decimal:
     def mixture(epsilon: Decimal) -> Mixture:
         return settled.cohorts(schema, terms.costing(epsilon)).mixture

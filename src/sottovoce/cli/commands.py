@@ -1,6 +1,4 @@
-"""The commands. Each reads its arguments, calls the library and prints;
-the library does the work.
-"""
+"""The commands. Each reads its arguments, calls the library, which does the work, and prints."""
 
 from __future__ import annotations
 

@@ -84,6 +84,15 @@ Address = Annotated[
         "others lead there.",
     ),
 ]
+Shuffler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar="SOTTOVOCE_SHUFFLER",
+        help="Where the first shuffler takes sealed reports, such as https://shuffler.example.org; "
+        "participants' pages of shuffled surveys send there.",
+    ),
+]
 Metrics = Annotated[
     str,
     typer.Option(
@@ -173,6 +182,7 @@ def studio(
     origin: Origins = None,
     proxy: Proxies = None,
     address: Address = None,
+    shuffler: Shuffler = None,
     metrics: Metrics = "token",
 ) -> None:
     """Make surveys, take part and watch, in a browser.
@@ -184,6 +194,9 @@ def studio(
     A browser keeps what it drew for one address alone. If yours has several (with and without www,
     http and https), --address names the one at which people take part.
 
+    Reports of a shuffled survey go to its first shuffler, sealed: --shuffler says where that is,
+    and the shuffler must take this site's pages (its --origin).
+
     Example:  sottovoce studio --store sqlite:///survey.db
     """
     _run(
@@ -191,7 +204,7 @@ def studio(
         store,
         host,
         port,
-        _settings(rate_limit, origin, proxy, metrics, address),
+        _settings(rate_limit, origin, proxy, metrics, address, shuffler),
         has_pages=True,
     )
 
@@ -202,6 +215,7 @@ def _settings(
     proxies: Sequence[str] | None,
     metrics: str,
     address: str | None = None,
+    shuffler: str | None = None,
 ) -> Settings:
     from sottovoce.service.settings import Settings
 
@@ -210,6 +224,7 @@ def _settings(
         origins=tuple(origins or ()),
         proxies=tuple(proxies or ()),
         address=address,
+        shuffler=shuffler,
         metrics=metrics,
     )
 
@@ -252,7 +267,7 @@ def _run(
         if last_hop is not None:
             batches = opened_batches(service, served, *last_hop)
         if has_pages:
-            access = add_studio(served, service, settings.address)
+            access = add_studio(served, service, settings.address, settings.shuffler)
             start = "/studio"
             if host in LOCAL_HOSTS and not settings.proxies:
                 code = access.new_code()

@@ -19,7 +19,6 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy, System
 from sottovoce.ground.errors import InvalidInput, NotInThisRound, PlanMismatch
 from sottovoce.protocol.columns import Values
-from sottovoce.protocol.fakes import simulate_fakes
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Report, Reports
 
@@ -295,6 +294,8 @@ def simulate(plan: Plan, table: Any, seed: int) -> Reports:
     reports = Reports(plan.id, cohorts, payload, public)
     if plan.shuffling is None or not plan.shuffling.fakes:
         return reports
+    from sottovoce.protocol.fakes import simulate_fakes  # shufflers make them, and devices never do
+
     fakes = simulate_fakes(plan, plan.shuffling.fakes, _subseed(seed, 4, *_round(number)))
     return Reports.concat([reports, fakes])
 

@@ -51,6 +51,8 @@ class Settings:
     proxies: tuple[str, ...] = ()
     # where participants' pages are: a browser keeps what it drew for one address alone
     address: str | None = None
+    # where the first shuffler takes the sealed reports of participants' pages
+    shuffler: str | None = None
     # who may read the counters: whoever has a token, everybody (public), or nobody (off)
     metrics: str = "token"
     assignment_seconds: int = ASSIGNMENT_SECONDS
@@ -83,10 +85,12 @@ class Settings:
         if self.rate_limit is not None and not self.rate_limit > 0:
             raise InvalidInput(f"rate_limit ({self.rate_limit}) must be greater than 0")
         networks(self.proxies)
-        if self.address is not None and not is_origin(self.address):
-            raise InvalidInput(
-                f"address ({self.address}) must be like https://survey.example.org, with no path"
-            )
+        for name in ("address", "shuffler"):
+            origin = getattr(self, name)
+            if origin is not None and not is_origin(origin):
+                raise InvalidInput(
+                    f"{name} ({origin}) must be like https://survey.example.org, with no path"
+                )
         for origin in self.origins:
             if origin != "*" and not origin.startswith(("http://", "https://")):
                 raise InvalidInput(

@@ -1,1 +1,1 @@
-"""Between the two: reports reach the analyst in a batch, without their senders' names."""
+"""Between the two: shufflers mix sealed reports, so that nobody knows whose is whose."""

@@ -42,12 +42,18 @@ class _Files(StaticFiles):
         return answer
 
 
-def add_studio(app: FastAPI, service: SurveyService, address: str | None = None) -> Access:
+def add_studio(
+    app: FastAPI,
+    service: SurveyService,
+    address: str | None = None,
+    shuffler: str | None = None,
+) -> Access:
     """Add the pages under ``/studio``; what it returns makes codes that let one browser in.
 
     ``address``: where participants' pages are; those who ask for them elsewhere are sent there.
+    ``shuffler``: where these pages send the sealed reports of shuffled surveys.
     """
-    studio = Studio(service, Access(service.store), address)
+    studio = Studio(service, Access(service.store), address, shuffler)
     pages: list[BaseRoute] = [
         Mount("/static", _Files(directory=_HERE / "static")),
         Mount("/client", _Files(directory=_HERE / "client")),

@@ -69,6 +69,7 @@ class Studio:
     service: SurveyService
     access: Access
     address: str | None = None  # the one of participants' pages, if there is one
+    shuffler: str | None = None  # the first one's address, if reports are sealed and sent there
     jobs: BackgroundJobs = field(default_factory=BackgroundJobs)
     templates: Environment = field(default_factory=_environment)
 

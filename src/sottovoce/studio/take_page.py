@@ -107,6 +107,14 @@ def fields_of(plan: Plan) -> list[FormField]:
     return fields
 
 
+def receiver_of(plan: Plan, shuffler: str | None) -> str | None:
+    """Where the page sends sealed reports; None for plans that are not shuffled, and if it cannot
+    seal them or does not know where the first shuffler is.
+    """
+    is_sealed = plan.shuffling is not None and bool(plan.shuffling.hops)
+    return shuffler if is_sealed else None
+
+
 class Pages:
     """The last pages that were rendered, in so many bytes: a page is the same for all."""
 
@@ -136,15 +144,21 @@ def routes(studio: Studio) -> list[Route]:
     # a thread of its own, so that no other page waits; and each page is made once
     rendering = CapacityLimiter(1)
     policy = PAGE_POLICY.replace("form-action 'self'", "form-action 'none'")
+    sealed = policy.replace("connect-src 'self'", f"connect-src 'self' {studio.shuffler}")
 
     def rendered(request: Request, key: Hashable, entry: Entry) -> bytes:
         page = pages.get(key)  # perhaps somebody before had it made
         if page is None:
             plan = entry.plan
+            receiver = receiver_of(plan, studio.shuffler)
+            is_open = not entry.closed and (plan.shuffling is None or receiver is not None)
             shown = {
                 "entry": entry,
                 "plan": plan,
-                "fields": [] if entry.closed else fields_of(plan),
+                "is_open": is_open,
+                "shuffling": plan.shuffling,
+                "shuffler": receiver,
+                "fields": fields_of(plan) if is_open else [],
             }
             page = bytes(
                 studio.render(
@@ -163,8 +177,13 @@ def routes(studio: Studio) -> list[Route]:
         page = pages.get(key)
         if page is None:
             page = await to_thread.run_sync(rendered, request, key, entry, limiter=rendering)
+        is_sealed = receiver_of(entry.plan, studio.shuffler) is not None
         return HTMLResponse(
-            page, headers={"Content-Security-Policy": policy, "Cache-Control": "no-store"}
+            page,
+            headers={
+                "Content-Security-Policy": sealed if is_sealed else policy,
+                "Cache-Control": "no-store",
+            },
         )
 
     return [Route("/take/{id:str}", studio.access.public(take), methods=["GET"])]

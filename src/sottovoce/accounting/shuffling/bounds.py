@@ -23,7 +23,6 @@ from sottovoce.accounting.shuffling.expectation import (
     positive_part,
 )
 from sottovoce.accounting.shuffling.losses import (
-    LossAtoms,
     Mixture,
     check_mixture,
     exact_share,
@@ -114,34 +113,49 @@ class ShuffledCrowd:
         self.local = local_epsilon(mixture)
         self._atoms = loss_atoms(mixture)
         # fakes have the law of the blanket only if that is the same in every cohort
-        self._common = loss_atoms(mixture, common=True) if self.fakes else None
+        self._common = loss_atoms(mixture, common=True)
 
     def delta(self, epsilon: float, points: int = FINE_GRID) -> float:
-        """An upper bound of delta."""
+        """An upper bound of delta: the least of those there are."""
         if epsilon >= self.local:
             return 0.0
-        found = 1.0
-        if self.honest:
-            found = min(found, self._without_fakes(self._atoms, epsilon, points))
-        if self._common is not None:
-            found = min(found, self._with_fakes(self._common, epsilon, points))
-        return found
+        return min([1.0, *(bound(epsilon, points) for bound in self._bounds)])
 
     def epsilon(self, delta: float) -> float:
-        """An upper bound of epsilon: a number at which the bound of delta was computed."""
-        if self.honest + self.fakes == 0:
+        """An upper bound of epsilon: a number at which a bound of delta was computed."""
+        if not self._bounds:
             return self.local
+        if self.delta(min(_SMALLEST_EPSILON, self.local), COARSE_GRID) <= delta:
+            return min(_SMALLEST_EPSILON, self.local)
         coarse = solved_epsilon(
             lambda epsilon: self.delta(epsilon, COARSE_GRID), delta, self.local, 1e-2
         )
-        return solved_epsilon(self.delta, delta, self.local, SOLVED_TO, coarse)
+        best = min(self._bounds, key=lambda bound: bound(coarse, COARSE_GRID))
+        return solved_epsilon(
+            lambda epsilon: min(1.0, best(epsilon, FINE_GRID)),
+            delta,
+            self.local,
+            SOLVED_TO,
+            coarse,
+        )
 
-    def _without_fakes(self, atoms: LossAtoms, epsilon: float, points: int) -> float:
-        people = self.honest + 1
+    @property
+    def _bounds(self) -> list[Callable[[float, int], float]]:
+        """Each is an upper bound of delta at an epsilon, on a grid of so many points."""
+        found: list[Callable[[float, int], float]] = []
+        if self.honest:
+            found.append(self._without_fakes)
+        if self.fakes:
+            found.append(self._with_fakes)
+        return found
+
+    def _without_fakes(self, epsilon: float, points: int) -> float:
+        atoms, people = self._atoms, self.honest + 1
         part = LossPart(atoms.values(epsilon), atoms.chances, people)
         return positive_part([part], points) / people
 
-    def _with_fakes(self, atoms: LossAtoms, epsilon: float, points: int) -> float:
+    def _with_fakes(self, epsilon: float, points: int) -> float:
+        atoms = self._common
         gamma, losses = atoms.gamma, atoms.values(epsilon)
         others = LossPart(losses, atoms.chances, self.honest)
         surely = LossPart(losses, atoms.chances / gamma, self.fakes + 1)

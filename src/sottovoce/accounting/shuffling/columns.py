@@ -64,7 +64,7 @@ def column_epsilon(
     check_delta(delta)
     column = _Column(one, zero, people, fakes, colluding)
     local = math.log(one * (1 - zero) / ((1 - one) * zero))
-    if column.others == 0:
+    if column.honest + column.fakes == 0:
         return math.nextafter(local, math.inf)
     longest = max(
         solved_epsilon(side, _COLUMN_INFINITE * delta, column.local, SOLVED_TO)
@@ -91,7 +91,7 @@ def column_lower_epsilon(
     fakes: int = 0,
     colluding: float = 0,
 ) -> float:
-    """An epsilon below which no promise is true: everybody else holds a third value.
+    """An epsilon below which no promise is true.
 
     The test compares the sums of the two columns of a person's value and of another.
 
@@ -106,24 +106,32 @@ def column_lower_epsilon(
     >>> from sottovoce.oracles import oracle
     >>> sue = oracle("sue", size=16, epsilon=4)
     >>> round(column_lower_epsilon(sue.exact_p, sue.exact_q, 1_000_000, 1e-9), 4)
-    0.0155
+    0.0156
     """
     check_delta(delta)
-    others = _Column(one, zero, people, fakes, colluding).others
+    column = _Column(one, zero, people, fakes, colluding)
     p, q = float(one), float(zero)
     # 1 in the first column alone, 1 in the second alone, as much in both
     first = np.array([p * (1 - q), q * (1 - p), 0.0])
     second = first[[1, 0, 2]]
-    rest = np.array([q * (1 - q), q * (1 - q), 0.0])
-    for law in (first, second, rest):
+    third = np.array([q * (1 - q), q * (1 - q), 0.0])
+    for law in (first, second, third):
         law[2] = 1 - law[:2].sum()
     levels = np.array([1.0, -1.0, 0.0])
-    spread = math.sqrt(2 * q * (1 - q) * max(others, 1))
     # P(T > t) is near delta some sqrt(2 ln(1/delta)) deviations from the mean
-    tilt = min(math.sqrt(-2 * math.log(delta)) / spread, 3.0)
-    size = 1 << math.ceil(math.log2(40 * spread + 200))
-    crowd = [LossPart(levels, rest, others)]
-    return best_threshold(Outcomes(first, second, rest, rest), crowd, levels, tilt, size, delta)
+    deviations = math.sqrt(-2 * math.log(delta))
+    found = 0.0
+    # everybody else holds a third value, or all the value of the first column
+    for rest in (third, first):
+        spread = math.sqrt(float(rest[:2].sum()) * max(column.honest, 1) + column.fakes)
+        size = 1 << math.ceil(math.log2(40 * spread + 200))
+        tilt = min(deviations / spread, 3.0)
+        crowd = [LossPart(levels, rest, column.honest), LossPart(levels, third, column.fakes)]
+        crowd = [part for part in crowd if part.count > 0]
+        outcomes = Outcomes(first, second, rest, third)
+        if crowd:
+            found = max(found, best_threshold(outcomes, crowd, levels, tilt, size, delta))
+    return found
 
 
 @dataclass(frozen=True)
@@ -148,13 +156,12 @@ class _Column:
                 "which must be below 1"
             )
         people = whole("people", people, 1, MAX_SHUFFLED)
-        fakes = whole("fakes", fakes, 0, MAX_SHUFFLED)
-        honest = math.floor((people - 1) * (1 - exact_share(colluding)))
-        self.others = honest + fakes
+        self.fakes = whole("fakes", fakes, 0, MAX_SHUFFLED)
+        self.honest = math.floor((people - 1) * (1 - exact_share(colluding)))
         self.local = math.nextafter(math.log(max(one / zero, (1 - zero) / (1 - one))), math.inf)
         self._one, self._zero = float(one), float(zero)
         self._up, self._down = [], []
-        for ones, zeros in _intervals(honest, fakes, one, zero):
+        for ones, zeros in _intervals(self.honest, self.fakes, one, zero):
             self._up.append(_side(ones, zeros, self._one, self._zero, 1))
             self._down.append(_side(ones, zeros, self._one, self._zero, -1))
 

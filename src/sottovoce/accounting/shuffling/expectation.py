@@ -116,7 +116,9 @@ def loss_grid(
     half = max(_WIDTH * math.sqrt(max(variance, 0.0)), _LARGEST_LOSSES * largest)
     half = min(half, 1.01 * sum(part.count * float(np.abs(part.values).max()) for part in parts))
     size = points
-    while largest * size < 2 * half and size < MAX_GRID_POINTS:
+    # so many steps hold a sum of losses that are all of one size
+    enough = 4 * _WIDTH * math.sqrt(sum(part.count for part in parts))
+    while largest * size < 2 * half and size < min(enough, MAX_GRID_POINTS):
         size *= 2
     if largest * size < 2 * half:
         return 2 * half / size, size  # the largest loss is below a step: it is split too

@@ -21,7 +21,7 @@ from sottovoce.ground.arguments import whole
 
 MAX_ROUNDS = 10_000
 ROUND_MARGIN = 1e-6  # relative, of delta: what double precision may have lost
-_HULL_POINTS = 300
+_HULL_POINTS = 150
 _INFINITE_SHARE = 0.05  # of delta, for losses beyond the last point
 
 

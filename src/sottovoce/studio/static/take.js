@@ -1,10 +1,11 @@
 // Take part: answers are read here and go nowhere; what is drawn from them is kept, sent as it is, and then shown.
 
-import { Assignment, BrowserMemory, Client, Plan, Refused, send, Unreachable } from "../client/index.js";
+import { Assignment, BrowserMemory, canSeal, Client, Plan, Refused, send, Unreachable } from "../client/index.js";
 import { askedWords, asksOf, saidWords } from "./words.js";
 
-const { plan: planId, collector } = document.getElementById("main").dataset;
+const { plan: planId, collector, shuffler } = document.getElementById("main").dataset;
 const url = new URL(collector || "/", location.href).href.replace(/\/$/, "");
+const receiver = shuffler ? "shuffler" : "collector";
 const by = (id) => document.getElementById(id);
 const memory = new BrowserMemory();
 const sentKey = `sottovoce/sent/${planId}`;
@@ -12,6 +13,8 @@ const sentKey = `sottovoce/sent/${planId}`;
 const AGAIN = "This is the whisper that this browser drew before. It stays the same for good.";
 const CHANGED =
   "Your whisper stays as it is, whatever you answer now. If it were drawn again, the draws together would give your answer away. It may well say something else than you do: that is what protects you.";
+
+const TOO_OLD = "This browser cannot seal your whisper (it has no X25519), so nothing can be sent from here. Try a newer one";
 
 /** The plan as the collector has it, checked against its id, and its JSON. */
 async function fetchPlan() {
@@ -49,6 +52,16 @@ function complain(text) {
   by("problem").hidden = !text;
 }
 
+/** The parts of what lies inside of a sealed report: all are as long as the plan's longest. */
+function sealedParts({ json }, payload, width) {
+  const cohort = Uint8Array.from([0, 8, 16, 24], (bits) => json.cohort >>> bits);
+  return [
+    ["which question", [...cohort]],
+    ["the whisper", payload],
+    ["filled up", Array(width - payload.length).fill(0)],
+  ].filter(([, part]) => part.length);
+}
+
 /** The parts of a report's bytes, each with its meaning. */
 function partsOf(bytes, payloadLength) {
   const end = bytes.length - 4;
@@ -64,12 +77,15 @@ function partsOf(bytes, payloadLength) {
   return parts.filter(([, part]) => part.length);
 }
 
-function byteList(report) {
-  return partsOf([...report.bytes], report.json.payload.length / 2).map(([meaning, part]) => {
+const hex = (bytes, between = "") => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join(between);
+
+function byteList(report, payload, width) {
+  const parts = report.onion ? sealedParts(report, payload, width) : partsOf([...report.bytes], payload.length);
+  return parts.map(([meaning, part]) => {
     const box = document.createElement("span");
     const digits = document.createElement("code");
     const label = document.createElement("small");
-    digits.textContent = part.map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
+    digits.textContent = hex(part, " ");
     label.textContent = meaning;
     box.append(digits, " ", label);
     if (meaning === "the whisper") box.className = "told";
@@ -82,15 +98,15 @@ function showReport(report, { plan, body }) {
   const sizes = new Map(plan.attributes.map((each) => [each.name, each.size]));
   const asks = asksOf(body, report.json.cohort, sizes);
   const payload = report.json.payload.match(/../g).map((pair) => parseInt(pair, 16));
-  const { cohorts } = plan.explain();
+  const { cohorts, bytes: width } = plan.explain();
   const group = cohorts > 1 ? ` (by lot: question ${report.json.cohort + 1} of ${cohorts.toLocaleString("en")})` : "";
   by("asked").textContent = `${askedWords(asks, attributes)}${group}`;
   by("says").textContent = saidWords(asks, payload, attributes).join(" ");
   const inClear = Object.entries(report.json.public ?? {}).map(([name, value]) => `${name}: ${value}`);
   by("clear").textContent = inClear.join(", ");
   by("clear").parentElement.hidden = !inClear.length;
-  by("bytes").replaceChildren(...byteList(report));
-  by("body").textContent = JSON.stringify(report.json);
+  by("bytes").replaceChildren(...byteList(report, payload, width));
+  by("body").textContent = report.onion ? hex(report.onion) : JSON.stringify(report.json);
   by("whisper").hidden = false;
 }
 
@@ -100,7 +116,7 @@ function note(text) {
 }
 
 function showSent(report, survey) {
-  by("sent-id").textContent = report.id;
+  if (!report.onion) by("sent-id").textContent = report.id;
   by("thanks").hidden = false;
   by("unsent").hidden = true;
   showReport(report, survey);
@@ -110,10 +126,10 @@ const isSent = (report) => memory.get(sentKey) === report.id;
 
 function explained(wrong, wasPosted = false) {
   const outcome = wasPosted ? "It was sent, but not counted." : "Nothing was sent.";
-  if (wrong instanceof Refused && wrong.type?.endsWith("/survey-closed")) return `This survey was closed meanwhile. ${outcome}`;
+  if (wrong instanceof Refused && /\/(survey|batch)-closed$/.test(wrong.type)) return `This survey was closed meanwhile. ${outcome}`;
   if (wrong.name === "NotInThisRound") return "This round asks other people; nothing of yours is needed, and nothing was sent. Thank you.";
   if (wrong.name === "BudgetExceeded") return "Your browser has already told as much about this as its limit allows. Nothing was drawn, and nothing was sent.";
-  if (wrong instanceof Unreachable && wasPosted) return "The collector cannot be reached. Your whisper is kept here: send it again later.";
+  if (wrong instanceof Unreachable && wasPosted) return `The ${receiver} cannot be reached. Your whisper is kept here: send it again later.`;
   if (wrong instanceof Unreachable) return "The collector cannot be reached. Nothing was drawn, and nothing was sent: try again later.";
   return `${wrong.message}.`;
 }
@@ -127,7 +143,7 @@ function waitFor(isWaiting) {
 async function sendReport(report, survey) {
   complain("");
   try {
-    await send(report, url, { seconds: 20 });
+    await send(report, shuffler ?? url, { seconds: 20 });
     memory.set(sentKey, report.id);
     showSent(report, survey);
     by("thanks-title").focus();
@@ -137,9 +153,20 @@ async function sendReport(report, survey) {
   }
 }
 
+function showPromises(plan) {
+  const lines = plan.explain().promises.map(({ sentence }) => {
+    const line = document.createElement("li");
+    line.textContent = sentence;
+    return line;
+  });
+  by("promises").replaceChildren(...lines);
+}
+
 async function begin() {
   const survey = await fetchPlan();
   const { plan } = survey;
+  if (shuffler) showPromises(plan);
+  if (shuffler && !(await canSeal())) throw new Error(TOO_OLD);
   const assignment = plan.coin === "assigned" ? () => Assignment.fetch(url, plan) : undefined;
   const client = new Client(plan, { memory, assignment, invalid: "raise" }); // so that a slip can be mended here
   let drawn = await client.recall();

@@ -17,6 +17,7 @@ from sottovoce.questions.method import NO_OPTIONS, Options
 from sottovoce.questions.queries.evidence import Floats, GridEvidence, error_law
 from sottovoce.questions.queries.fitted import FittedTable, Term
 from sottovoce.questions.queries.method import GridMethod, PlannedGrid, oracle_of_size
+from sottovoce.questions.queries.models.blend import blended
 from sottovoce.questions.queries.models.forecast import forecast_errors
 from sottovoce.questions.queries.models.line import LineTable, fit_line, fit_unbiased
 from sottovoce.questions.queries.models.several import SeveralTable, fit_several
@@ -33,7 +34,9 @@ CLEARLY = 0.75  # of the usual squared error: forecasts are not good enough for 
 SMALLEST_ERROR = 1e-30
 CODES = 0  # a number of cells: one for each code
 FEW_CELLS = (4, 8, 32, 128)
-STRONG_CELLS = (8, 32, 128)  # from STRONG on
+STRONG_CELLS = (8, 32, 128)  # from STRONG on; but of not so many codes:
+STRONG_MIDDLE_CELLS = (8, 32)  # 128 cells tell of ranges hardly more than 256 codes themselves
+MIDDLE_CODES = 256
 STRONG = 2.5  # epsilon
 # where reports of all codes are clear, each finer grid has twice the people: single codes are told
 # best by those who answer for all of them
@@ -169,7 +172,7 @@ class ShiftedGrids(GridMethod):
         if isinstance(counted, LineTable | SeveralTable):
             return fit_weighted(counted, evidence, ordered)
         if len(target) == 1:
-            return fit_line(evidence, target.sizes[0], is_ordered=ordered[0])
+            return blended(fit_line(evidence, target.sizes[0], is_ordered=ordered[0]))
         return fit_several(evidence, target.sizes, ordered)
 
     def predict_terms(
@@ -261,7 +264,10 @@ def _line_parts(size: int, terms: Terms) -> list[list[int]]:
     fall = FALL + (1.0 - FALL) * min(max(clear, 0.0), 1.0)
     if epsilon >= STRONG and size <= FEW_CODES:
         fall = STRONG_RISE
-    return _falling(_coarse(STRONG_CELLS if epsilon >= STRONG else FEW_CELLS, size), fall)
+    cells: Sequence[int] = FEW_CELLS
+    if epsilon >= STRONG:
+        cells = STRONG_MIDDLE_CELLS if size <= MIDDLE_CODES else STRONG_CELLS
+    return _falling(_coarse(cells, size), fall)
 
 
 def _coarse(cells: Sequence[int], size: int) -> list[int]:

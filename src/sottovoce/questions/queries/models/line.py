@@ -46,6 +46,8 @@ class LineTable(FittedTable):
         evidence: What people said, for fits of weights and for intervals.
         around: Of a weight the table of the count, from which it deviates; what the count is off,
             the weight is off too, also in draws of the same number.
+        correction: What is added to the frequencies in every answer, (size,): fits of weights
+            start from what was fitted, which is not negative, and are corrected alike.
     """
 
     def __init__(
@@ -57,9 +59,14 @@ class LineTable(FittedTable):
         number: int = 0,
         evidence: Sequence[GridEvidence] = (),
         around: LineTable | None = None,
+        correction: Floats | None = None,
     ) -> None:
         self.sizes = (frequencies.size,)
+        self.fitted = frequencies
+        self.correction: Floats | None = correction if around is None else around.correction
         self.frequencies = frequencies
+        if self.correction is not None:
+            self.frequencies = frequencies + self.correction
         self.is_unbiased = is_unbiased
         self.number = number
         self.evidence = tuple(evidence)
@@ -85,11 +92,11 @@ class LineTable(FittedTable):
             self.evidence,
             self.sizes[0],
             axis=self.number,
-            frequencies=self.frequencies,
+            frequencies=self.fitted,
             like=like,
         )
 
-    def _covariance(self, selections: Floats) -> Floats:
+    def covariance(self, selections: Floats) -> Floats:
         """The covariance of errors of weighted sums, (sums, sums), of weights (size, sums).
 
         The last ones are kept: all groups of a query deviate from one table, and ask it the same.
@@ -98,10 +105,16 @@ class LineTable(FittedTable):
         if last is None or not np.array_equal(last[0], selections):
             found = self._errors.covariance(selections)
             if self.around is not None:
-                found = found + self.around._covariance(selections)
+                found = found + self.around.covariance(selections)
             last = (selections.copy(), found)
             self._last = last if selections.shape[1] <= MAX_KEPT_SUMS else None
         return last[1]
+
+    def root(self) -> Floats:
+        """A matrix R, (rank, size), with R' R the covariance of the errors of a count's
+        frequencies.
+        """
+        return self._errors.root()
 
     @property
     def draws(self) -> Floats:
@@ -111,7 +124,7 @@ class LineTable(FittedTable):
         """
         if self._draws is not None:
             return self._draws
-        root = self._errors.root()
+        root = self.root()
         own: Floats = self.frequencies + self._noise(len(root)) @ root
         if self.around is not None:
             return own + self.around.draws - self.around.frequencies
@@ -137,7 +150,7 @@ class LineTable(FittedTable):
 
     def cell_shares(self, grid: GridEvidence) -> Floats:
         """What the cells of a grid hold as fitted, in the shape of its values."""
-        shares: Floats = np.add.reduceat(self.frequencies, grid.edges[0][:-1])
+        shares: Floats = np.add.reduceat(self.fitted, grid.edges[0][:-1])
         return shares
 
     def joint(self, terms: Sequence[Term]) -> Joint:
@@ -151,7 +164,7 @@ class LineTable(FittedTable):
         unbiased = None
         if self.unbiased is not None:
             unbiased = Joint(*self.unbiased.sums(selections))
-        return Joint(self.frequencies @ selections, self._covariance(selections), unbiased=unbiased)
+        return Joint(self.frequencies @ selections, self.covariance(selections), unbiased=unbiased)
 
 
 def fit_line(
@@ -176,7 +189,7 @@ def fit_line(
     cells = cells_of(evidence, axis)
     # the whole crowd, also those who were asked about other dimensions alone: answers are about it
     people = sum(grid.people for grid in evidence)
-    base = None if around is None else around.frequencies
+    base = None if around is None else around.fitted
     fit = fit_cascade(cells, size, is_ordered=is_ordered, base=base)
 
     def errors() -> LineErrors:

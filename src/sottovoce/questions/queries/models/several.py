@@ -16,6 +16,7 @@ from sottovoce.questions.queries.models import planes
 from sottovoce.questions.queries.models.line import LINE_SEED, LineTable, fit_line
 from sottovoce.questions.queries.models.planes import Halving, Plane, part_sums, rake
 from sottovoce.questions.queries.models.tails import normal_weights
+from sottovoce.questions.queries.models.wide import WidePlane
 
 PAIR_BLOCKS = 32  # parts of each axis, of two dimensions
 FINE_BLOCKS = 64  # of two dimensions that are known so well:
@@ -94,12 +95,18 @@ class SeveralTable(FittedTable):
         pairs: Mapping[tuple[int, int], PairFit],
         evidence: Sequence[GridEvidence],
         blocks: int,
+        around: SeveralTable | None = None,
+        plain: Sequence[GridEvidence] | None = None,
     ) -> None:
         self.blocks = blocks
         self.sizes = tuple(line.sizes[0] for line in lines)
         self.pairs = dict(pairs)
         self.lines = tuple(lines)
         self.evidence = tuple(evidence)
+        self.around = around  # of a weight the table of the count
+        # what the people said, where a weight's evidence is how it deviates from the count
+        self.heard = self.evidence if plain is None else tuple(plain)
+        self._wides: dict[tuple[int, int], WidePlane] = {}
 
     @cached_property
     def _blocks(self) -> dict[tuple[int, int], Floats]:
@@ -188,19 +195,37 @@ class SeveralTable(FittedTable):
         return Joint(values, covariance, values + off, self._unbiased(terms))
 
     def _unbiased(self, terms: Sequence[Term]) -> Joint | None:
-        """Unbiased answers to the same reports, for intervals; None if terms are not all of one
-        dimension, since no grid of two tells all combinations of codes apart.
+        """Answers to the same reports for intervals: unbiased ones to terms of one dimension, and
+        to terms of two those that rest on a wide prior. None beyond.
         """
-        axes = {axis for term in terms for axis in restricted(term)}
+        axes = sorted({axis for term in terms for axis in restricted(term)})
+        whole = [np.ones(size) for size in self.sizes]
+        if len(axes) == 2:
+            x, y = axes
+            weights = [(term.get(x, whole[x]), term.get(y, whole[y])) for term in terms]
+            return self._wide(x, y).joint([(np.asarray(u), np.asarray(v)) for u, v in weights])
         if len(axes) != 1:
             return None
         (axis,) = axes
         line = self.lines[axis].unbiased
         if line is None:
             return None
-        whole = np.ones(self.sizes[axis])
-        weights = np.stack([np.asarray(term.get(axis, whole), float) for term in terms])
-        return Joint(*line.sums(weights.T))
+        chosen = np.stack([np.asarray(term.get(axis, whole[axis]), float) for term in terms])
+        return Joint(*line.sums(chosen.T))
+
+    def _wide(self, x: int, y: int) -> WidePlane:
+        """Answers about two dimensions that owe next to nothing to the prior, made once."""
+        if (x, y) not in self._wides:
+            table = self.tables[x, y][0]
+            found = None
+            if self.around is not None:
+                found = self.around._wide(x, y).of_weight(table, self.heard)
+            if found is None:
+                frequencies = self.rows[x][0], self.rows[y][0]
+                plane = self.pairs[x, y].plane
+                found = WidePlane(plane, table, *frequencies, self.heard, (x, y))
+            self._wides[x, y] = found
+        return self._wides[x, y]
 
     def _answer(self, term: Term, means: PartMeans) -> Floats:
         """A term's value, as fitted and as it might be, (1 + draws,).
@@ -329,4 +354,4 @@ def fit_several(
             around=None if around is None else around.pairs[i, j].plane,
         )
         pairs[i, j] = PairFit(plane, lines[i], lines[j])
-    return SeveralTable(lines, pairs, evidence, blocks)
+    return SeveralTable(lines, pairs, evidence, blocks, around, plain)

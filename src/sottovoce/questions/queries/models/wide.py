@@ -1,0 +1,189 @@
+"""Two dimensions: answers that rest on a prior so wide that reports decide, for intervals.
+
+No grid of two dimensions tells all combinations of codes apart, so that no answer is unbiased. But
+most of what a fit is off by is that its prior draws it to independent dimensions. Here the same
+cells are fitted once more, to first order around the fit, with logits that may deviate from it by
+WIDE_SCALE: what reports tell is then told by them alone, and what they do not tell is counted as
+wide as it may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+
+import numpy as np
+
+from sottovoce.ground.extras import imported
+from sottovoce.kernels import curvature
+from sottovoce.questions.marginals.models.threads import one_thread
+from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers
+from sottovoce.questions.queries.fitted import Joint
+from sottovoce.questions.queries.models.planes import (
+    Halving,
+    Plane,
+    halving_of,
+    part_sums,
+    rectangles_of,
+    split_plane,
+)
+
+WIDE_BLOCKS = 32  # parts of each axis at most: each block has an unknown of its own
+# of a logit's deviation from the fit, usually 0.3 to 3: of 4, 8 and 16, on all twelve sources of
+# two dimensions, the one whose intervals held most often; judged then by other crowds
+WIDE_SCALE = 16.0
+PRODUCT_PART = 0.1  # of the masses around which it is fitted: what the fit takes for empty may move
+SMALLEST_BLOCK_SHARE = 1e-12
+
+
+class WidePlane:
+    """Sums over two dimensions that owe next to nothing to a prior, and how they err.
+
+    Args:
+        plane: How the fit cuts the axes.
+        table: Its masses of blocks, (parts of x, parts of y).
+        x: The frequencies of the first axis, (size,).
+        y: Of the second.
+        evidence: What the people of each grid said.
+        axes: The numbers of the two dimensions.
+    """
+
+    def __init__(
+        self,
+        plane: Plane,
+        table: Floats,
+        x: Floats,
+        y: Floats,
+        evidence: Sequence[GridEvidence],
+        axes: tuple[int, int],
+    ) -> None:
+        sizes = (plane.x.size, plane.y.size)
+        self._halvings = [
+            halving_of(each.size, min(WIDE_BLOCKS, 1 << each.depths)) for each in (plane.x, plane.y)
+        ]
+        self._frequencies = [np.maximum(each, 0.0) + SMALLEST_BLOCK_SHARE for each in (x, y)]
+        tree = split_plane(*self._halvings)
+        self._rows, self._columns = tree.rows, tree.columns
+        summed = _joined(table, [1 << halving.depths for halving in self._halvings])
+        self._masses = summed[tree.rows, tree.columns]  # g, (blocks,)
+        rectangles, cells = rectangles_of(evidence, axes, sizes)
+        self._axes, self._people = axes, float(cells.people.sum())
+        self._cohorts = _cohorts(evidence)
+        inside = [
+            _parts_inside(rectangles[:, 2 * axis : 2 * axis + 2], frequencies, halving)
+            for axis, (frequencies, halving) in enumerate(
+                zip(self._frequencies, self._halvings, strict=True)
+            )
+        ]
+        # A: the share of each block that lies in each cell, if it is a product inside
+        held = inside[0][:, tree.rows] * inside[1][:, tree.columns]  # (cells, blocks)
+        shares = held @ self._masses
+        precisions = cells.precisions(shares)  # of V^-1
+        parts = [
+            part_sums(frequencies, halving)
+            for frequencies, halving in zip(self._frequencies, self._halvings, strict=True)
+        ]
+        product = parts[0][tree.rows] * parts[1][tree.columns]
+        mixed = (1 - PRODUCT_PART) * self._masses + PRODUCT_PART * product / product.sum()
+        slopes = curvature.leaf_slopes(_node_masses(mixed))  # L', (logits, blocks)
+        with one_thread():
+            bends = slopes @ (held.T @ (held * precisions[:, None])) @ slopes.T  # L' A' V^-1 A L
+            bends[np.diag_indices_from(bends)] += 1.0 / WIDE_SCALE**2
+            self._factor = imported("scipy.linalg").cho_factor(bends, check_finite=False)
+        self._held, self._precisions, self._slopes = held, precisions, slopes
+        self._logits = self._deviations(cells.values)
+        self._spread = 1.0
+
+    def _deviations(self, heard: Floats) -> Floats:
+        """How far logits deviate from the fit, (logits,), by what cells say, (cells,)."""
+        # t = (L' A' V^-1 A L + 1 / s^2)^-1 L' A' V^-1 (y - A g)
+        misfits = self._precisions * (heard - self._held @ self._masses)
+        with one_thread():
+            return self._solved(self._slopes @ (self._held.T @ misfits))
+
+    def of_weight(self, table: Floats, evidence: Sequence[GridEvidence]) -> WidePlane | None:
+        """The same of a weight of these people; None if its reports are of other grids.
+
+        Weights W^2 / sum w^2 of which are as good as n people have the errors of n people: all
+        variances, the prior's too, are taken to grow alike, and the equations are solved already.
+
+        Args:
+            table: The masses of blocks of the weight's own fit, (parts of x, parts of y).
+            evidence: What the reports say of the weight.
+        """
+        if _cohorts(evidence) != self._cohorts:
+            return None
+        sizes = (self._halvings[0].size, self._halvings[1].size)
+        _, cells = rectangles_of(evidence, self._axes, sizes)
+        found = copy(self)
+        summed = _joined(table, [1 << halving.depths for halving in self._halvings])
+        found._masses = summed[self._rows, self._columns]
+        found._logits = found._deviations(cells.values)
+        found._spread = self._people / float(cells.people.sum())
+        return found
+
+    def _solved(self, right: Floats) -> Floats:
+        found: Floats = imported("scipy.linalg").cho_solve(self._factor, right, check_finite=False)
+        return found
+
+    def joint(self, selections: Sequence[tuple[Floats, Floats]]) -> Joint:
+        """The shares of some selections, by weights of the codes of both axes."""
+        chosen = np.stack(
+            [
+                self._means(0, x)[self._rows] * self._means(1, y)[self._columns]
+                for x, y in selections
+            ],
+            axis=1,
+        )  # (blocks, selections)
+        with one_thread():
+            pulls = self._slopes @ chosen  # (logits, selections)
+            values = self._masses @ chosen + self._logits @ pulls
+            covariance = self._spread * pulls.T @ self._solved(pulls)
+        return Joint(values, (covariance + covariance.T) / 2)
+
+    def _means(self, axis: int, weights: Floats) -> Floats:
+        """The mean weight in each part of an axis, (parts,)."""
+        frequencies, halving = self._frequencies[axis], self._halvings[axis]
+        whole = part_sums(frequencies, halving)
+        found: Floats = part_sums(frequencies * weights, halving) / np.maximum(
+            whole, SMALLEST_BLOCK_SHARE
+        )
+        return found
+
+
+def _cohorts(evidence: Sequence[GridEvidence]) -> tuple[tuple[int, int], ...]:
+    """Whose answers to which asks."""
+    return tuple((grid.cohort, grid.ask) for grid in evidence)
+
+
+def _joined(table: Floats, parts: Sequence[int]) -> Floats:
+    """A table of parts that are halves, quarters... of those wanted, added up.
+
+    >>> _joined(np.ones((4, 2)), [2, 2])
+    array([[2., 2.],
+           [2., 2.]])
+    """
+    rows, columns = parts
+    split = table.reshape(rows, table.shape[0] // rows, columns, table.shape[1] // columns)
+    found: Floats = split.sum(axis=(1, 3))
+    return found
+
+
+def _parts_inside(intervals: Integers, frequencies: Floats, halving: Halving) -> Floats:
+    """How much of each part of an axis each interval holds, (intervals, parts)."""
+    sums = np.append(0.0, np.cumsum(frequencies))
+    starts = halving.starts(halving.depths)
+    lows = np.maximum(intervals[:, :1], starts[:-1])
+    highs = np.maximum(np.minimum(intervals[:, 1:], starts[1:]), lows)
+    whole = sums[starts[1:]] - sums[starts[:-1]]
+    found: Floats = (sums[highs] - sums[lows]) / np.maximum(whole, SMALLEST_BLOCK_SHARE)
+    return found
+
+
+def _node_masses(leaves: Floats) -> Floats:
+    """The mass of every node above some leaves, (2 leaves,)."""
+    masses = np.zeros(2 * leaves.size)
+    masses[leaves.size :] = leaves
+    for node in range(leaves.size - 1, 0, -1):
+        masses[node] = masses[2 * node] + masses[2 * node + 1]
+    return masses
