@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sottovoce.cli.collector_options import Host, Origins, Port, Proxies, RateLimit
 from sottovoce.cli.commands import Json, PlanFile, PlanId, app, print_json
-from sottovoce.cli.service import Host, Origins, Port, Proxies, RateLimit, key_app
+from sottovoce.cli.service import key_app
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import require_extra
 
