@@ -137,7 +137,9 @@ def squared_error(people: People, fit: Any, sets: Sequence[Places]) -> float:
     return total / len(sets)
 
 
-def central_line(people: People, name: str, epsilon: str, run: int) -> dict[str, Any]:
+def central_line(
+    people: People, name: str, epsilon: str, run: int, delta: str = DELTA
+) -> dict[str, Any]:
     """One release, simulated with a seed, and how far it is off."""
     from sottovoce.accounting import Ledger
     from sottovoce.central.choice import choose
@@ -148,8 +150,8 @@ def central_line(people: People, name: str, epsilon: str, run: int) -> dict[str,
     kind, order, options = CENTRAL[name]
     if kind == "priview":
         options = {**options, "expected_people": len(people.codes)}
-    asked = ReleaseTerms(Decimal(epsilon), Decimal(DELTA), order, "add-remove", options)
-    ledger = Ledger(epsilon=epsilon, delta=DELTA)
+    asked = ReleaseTerms(Decimal(epsilon), Decimal(delta), order, "add-remove", options)
+    ledger = Ledger(epsilon=epsilon, delta=delta)
     start = perf_counter()
     choice = choose(kind, METHODS, people.table(), asked)
     method: Any = choice.method  # one for known domains, which has a fit

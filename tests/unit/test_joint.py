@@ -142,6 +142,23 @@ def test_the_stop_is_a_small_part_of_a_standard_error() -> None:
     assert np.abs(slope / np.sqrt(source.variances[1:])).max() < joint_module.ENOUGH
 
 
+def test_a_joint_table_that_was_not_found_gives_way_to_tables_by_themselves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    overlap, cells, weights = views_of(5, 0.001)
+    shared = overlap.averages(cells, overlap.averager(weights))
+    pair = VIEWS[0][:2]
+    right = Entropic(overlap, shared, weights, 1 << 20).table(pair)
+    monkeypatch.setattr(joint_module, "MOST_NEWTON", 500)  # pairs, but not all attributes
+    monkeypatch.setattr(joint_module, "MAX_LBFGS_STEPS", 2)
+    found = Entropic(overlap, shared, weights, 1 << 20)
+    assert found.joint is None
+    np.testing.assert_allclose(found.table(pair), right, atol=0.005)
+    monkeypatch.setattr(joint_module, "MOST_OFF", np.inf)  # whoever takes what there is errs
+    spoiled = Entropic(overlap, shared, weights, 1 << 20)
+    assert np.abs(spoiled.table(pair) - right).max() > 0.02
+
+
 def people(count: int, seed: int) -> tuple[sv.Schema, dict[str, Any]]:
     schema = sv.Schema(
         a=sv.Boolean(), b=sv.Categorical(["x", "y", "z"]), c=sv.Boolean(), d=sv.Boolean()

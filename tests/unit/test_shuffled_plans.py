@@ -13,9 +13,12 @@ from scipy.stats import chi2
 
 import sottovoce as sv
 from sottovoce.accounting.shuffling import shuffled_delta, shuffled_epsilon
+from sottovoce.api import shuffled as api
 from sottovoce.api.surveys import Survey
+from sottovoce.oracles.hashing import MOST_LINEAR_BITS
 from sottovoce.protocol.guarantee import Guarantee
 from sottovoce.protocol.shuffling import ShuffledGuarantee, Shuffling
+from sottovoce.questions.shuffled_oracles import MOST_SLOPE
 
 ALPHA = 1e-6
 PEOPLE = 50_000
@@ -199,6 +202,31 @@ def test_the_planner_takes_the_least_error_of_all_ways() -> None:
     assert losses["adaptive"] == min(losses.values())
 
 
+def test_hash_sizes_are_left_once_they_get_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    solve, asked = api._local, []
+
+    def counted(settled: sv.Question, *given: Any, rough: bool) -> Decimal:
+        asked.append(rough)
+        return solve(settled, *given, rough=rough)
+
+    monkeypatch.setattr(api, "_local", counted)
+    plan = shuffled(sv.Frequencies("x", oracle="solh"), epsilon=0.05)
+    few = asked.count(True)
+    assert few < MOST_LINEAR_BITS
+    assert asked.count(False) < few / 2
+    monkeypatch.setattr(api, "MOST_RISES", 99)
+    monkeypatch.setattr(api, "ROUGHLY", 99)
+    assert shuffled(sv.Frequencies("x", oracle="solh"), epsilon=0.05) == plan
+    assert asked.count(True) == few + MOST_LINEAR_BITS
+
+
+def test_as_many_people_as_there_are_are_enough() -> None:
+    # the search for the fewest ends one above them
+    made = shuffled(epsilon="0.3", cap=12, least=PEOPLE)
+    assert made.shuffling is not None
+    assert made.shuffling.least == PEOPLE
+
+
 def test_the_head_does_not_pay_for_the_average_unseen() -> None:
     wide = sv.Schema(x=sv.Ordinal(0, 4095))
     plans = {
@@ -209,7 +237,7 @@ def test_the_head_does_not_pay_for_the_average_unseen() -> None:
         focus: PEOPLE * plan.cohorts[0].oracles[0].noise(PEOPLE).slope
         for focus, plan in plans.items()
     }
-    assert slopes["head"] <= 0.5 < slopes["average"]
+    assert slopes["head"] <= MOST_SLOPE < slopes["average"]
     assert "one that a tenth hold" in str(plans["average"])
 
 

@@ -43,7 +43,7 @@ function linear(count, selected) {
 
 /** olh, blh */
 export function byRows(size, options, { truth }) {
-  const count = option(options, "hash_bits", 1n, 12n);
+  const count = option(options, "hash_bits", 1n, 13n);
   const width = bitLength(size - 1n);
   const hash = (value, rows) => linear(count, (place) => (rows >> (place * BigInt(width))) & scramble(value, width));
   return response(truth, 1n << count, [width * Number(count)], hash);

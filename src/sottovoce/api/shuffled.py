@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -22,6 +23,8 @@ from sottovoce.schema import Schema
 DEFAULT_LOCAL_CAP = 8
 EXPECTED_SHARE = Fraction(9, 10)  # of the people, that surely report unless it is said
 MOST_SETTLED = 3  # times that a question is settled, each nearer to what it may spend
+MOST_RISES = 2  # of the loss in a row, beyond which a row of choices is left
+ROUGHLY = 1.05  # times the least loss: what is solved roughly errs by a few percent
 SETTLED_TO = Decimal("0.05")  # how much of its epsilon it may still gain then
 TOLD = Context(prec=4, rounding=ROUND_CEILING)
 
@@ -118,13 +121,11 @@ def shuffled(
     choices = question.shuffled_choices(
         schema, float(target.epsilon), float(target.delta), target.least, target.fakes
     )
-    best = min(
-        (_solved(choice, schema, target, total) for choice in choices), key=lambda each: each.loss
-    )
+    best = _best(choices, schema, target, total)
     delta = float(target.delta)
-    least = least_people(best.mixture, target.epsilon, delta, target.fakes)
-    # what a report may cost was solved for the target's people: they are enough
-    least = min(least, target.least)
+    # the local epsilon was solved for so many; fewer may do, and the search for them ends near them
+    found = least_people(best.mixture, target.epsilon, delta, target.fakes)
+    least = min(found, target.least)
     if best.terms.epsilon <= target.epsilon:
         raise InvalidInput(
             f"people ({target.least} of them surely report) are too few to hide anybody at epsilon "
@@ -146,7 +147,42 @@ def shuffled(
     return best.question, best.terms, part
 
 
-def _solved(choice: ShuffledChoice, schema: Schema, target: ShufflingTarget, total: int) -> Solved:
+def _best(
+    choices: Sequence[ShuffledChoice], schema: Schema, target: ShufflingTarget, total: int
+) -> Solved:
+    """The way to ask that errs least.
+
+    All are solved roughly, which is quick, and those that could be best exactly.
+    """
+    if len(choices) == 1:
+        return _solved(choices[0], schema, target, total)
+    found: list[tuple[float, ShuffledChoice]] = []
+    rises: dict[str, int] = {}
+    last: dict[str, float] = {}
+    for choice in choices:
+        row = choice.row
+        if row is not None and rises.get(row, 0) >= MOST_RISES:
+            continue
+        loss = _solved(choice, schema, target, total, rough=True).loss
+        found.append((loss, choice))
+        if row is not None:
+            rises[row] = rises.get(row, 0) + 1 if loss > last.get(row, math.inf) else 0
+            last[row] = loss
+    limit = ROUGHLY * min(loss for loss, _ in found)
+    near = [choice for loss, choice in found if loss <= limit]
+    return min(
+        (_solved(choice, schema, target, total) for choice in near), key=lambda each: each.loss
+    )
+
+
+def _solved(
+    choice: ShuffledChoice,
+    schema: Schema,
+    target: ShufflingTarget,
+    total: int,
+    *,
+    rough: bool = False,
+) -> Solved:
     """The most that a report may cost by itself, for one way to ask.
 
     What is best to ask may depend on that, so a question is settled, solved and settled again.
@@ -156,7 +192,7 @@ def _solved(choice: ShuffledChoice, schema: Schema, target: ShufflingTarget, tot
     terms = Terms(trial, total, trust=SHUFFLED, fakes=target.fakes)
     for _ in range(MOST_SETTLED):
         settled = choice.question.settled(schema, terms.costing(trial))
-        local = _local(settled, schema, target, terms, cap)
+        local = _local(settled, schema, target, terms, cap, rough=rough)
         if settled == choice.question or abs(local - trial) <= SETTLED_TO * trial:
             break
         trial = local
@@ -166,11 +202,17 @@ def _solved(choice: ShuffledChoice, schema: Schema, target: ShufflingTarget, tot
 
 
 def _local(
-    settled: Question, schema: Schema, target: ShufflingTarget, terms: Terms, cap: Decimal
+    settled: Question,
+    schema: Schema,
+    target: ShufflingTarget,
+    terms: Terms,
+    cap: Decimal,
+    *,
+    rough: bool,
 ) -> Decimal:
     def mixture(epsilon: Decimal) -> Mixture:
         return settled.cohorts(schema, terms.costing(epsilon)).mixture
 
     return local_epsilon_for(
-        mixture, target.epsilon, float(target.delta), target.least, cap, target.fakes
+        mixture, target.epsilon, float(target.delta), target.least, cap, target.fakes, rough=rough
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sottovoce.cli import (  # noqa: F401  (they add their commands)
     analysis,
+    compare_shuffled,
     marginals,
     popular,
     queries,

@@ -25,7 +25,7 @@ class Counter(Shape):
     The state of reports with weights is that of each report repeated as often as its weight says,
     and a negative weight takes reports away. States hold 64-bit integers. While the absolute
     weights of all reports add up to at most :attr:`most_weight`, no cell, no partial sum and no
-    support leaves them: with 2^50, and a report of ``olh`` that moves a cell by less than 2^12, all
+    support leaves them: with 2^49, and a report of ``olh`` that moves a cell by at most 2^13, all
     stay within 2^62. Sums of weights are exact in 64-bit floats as well, which ``numpy.bincount``
     uses, since they stay below 2^53.
 

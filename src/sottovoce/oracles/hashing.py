@@ -24,7 +24,8 @@ from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, truth_threshold
 from sottovoce.schema import MOST_SPELLED, OPEN
 
-MOST_HASH_BITS = 12
+MOST_HASH_BITS = 12  # that are chosen for an epsilon
+MOST_LINEAR_BITS = 13  # of olh; a report moves 2^b cells of a state
 NARROW_FROM = 20  # bits of a value from which tables are kept in 32-bit integers while they can be
 MOST_HASH_SIZE = 1 << 16
 
@@ -106,6 +107,7 @@ class LocalHashing(_ToBits, SummedOracle):
     names: ClassVar[tuple[str, ...]] = ("olh",)
     public: ClassVar[tuple[str, ...]] = ("rows",)
     about: ClassVar[str] = "local hashing, optimized, on a linear hash"
+    most_weight: ClassVar[int] = 1 << 49  # times 2^b it stays within 2^62
 
     hash_bits: int
 
@@ -113,7 +115,7 @@ class LocalHashing(_ToBits, SummedOracle):
     def build(cls, size: int, epsilon: Decimal, hash_bits: int | None = None) -> Self:
         """``hash_bits``: b, for hashes to 2^b values; the best b by default."""
         best = best_hash_bits(epsilon)
-        count = best if hash_bits is None else whole("hash_bits", hash_bits, 1, MOST_HASH_BITS)
+        count = best if hash_bits is None else whole("hash_bits", hash_bits, 1, MOST_LINEAR_BITS)
         return cls(size, epsilon, truth_threshold(1 << count, epsilon), count)
 
     @cached_property

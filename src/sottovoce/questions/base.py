@@ -30,11 +30,14 @@ class ShuffledChoice:
         question: to be settled.
         cap: the most that a report may cost by itself, if this way has a limit of its own.
         focus: what is to be known best, if the question offers a choice.
+        row: the name of an option that a row of choices rises by, if their loss falls along it
+            and then rises: those that follow are not looked at once it has risen twice.
     """
 
     question: Question
     cap: Decimal | None = None
     focus: str | None = None
+    row: str | None = None
 
 
 class Question(ABC):

@@ -190,6 +190,8 @@ class Frequencies(Question):
                 Frequencies(*self.attributes, oracle=name, split=self.split, **options),
                 cap,
                 self.focus,
+                # hash sizes are tried in turn
+                "hash_bits" if len(ways) > 1 and "hash_bits" in options else None,
             )
             for name, options, cap in ways
         ]

@@ -9,11 +9,13 @@ from typing import Any
 from sottovoce.accounting.shuffling import thesis
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import ADAPTIVE, Noise
-from sottovoce.oracles.hashing import MOST_HASH_BITS
+from sottovoce.oracles.hashing import MOST_LINEAR_BITS
 from sottovoce.oracles.rules import MOST_UNARY
 
 FOCUSES = ("average", "head")
-MOST_SLOPE = 0.5  # of focus "head": n times what a frequency adds to its own variance
+# of focus "head": n times what a frequency adds to its own variance; it is 1/2 for the hash size of
+# eq. (9.4), and hash sizes are powers of two
+MOST_SLOPE = 0.55
 SHUFFLED_NAMES = {"sh": "grr", "solh": "olh", "rap": "sue"}
 
 # an oracle, its options, and the most that its report may cost by itself
@@ -41,7 +43,7 @@ def shuffled_ways(
             raise InvalidInput(f"oracle ({name}) must be solh for thesis=True")
         return [_thesis_way(epsilon, delta, people, fakes)]
     hashed: list[Way] = [
-        ("olh", {"hash_bits": bits}, None) for bits in range(1, MOST_HASH_BITS + 1)
+        ("olh", {"hash_bits": bits}, None) for bits in range(1, MOST_LINEAR_BITS + 1)
     ]
     if name == "solh" and not options:
         return hashed

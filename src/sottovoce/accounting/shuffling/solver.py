@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from sottovoce.accounting.gaussian import check_delta
-from sottovoce.accounting.shuffling.bounds import MAX_SHUFFLED, ShuffledCrowd, shuffled_delta
+from sottovoce.accounting.shuffling.bounds import MAX_SHUFFLED, ShuffledCrowd
 from sottovoce.accounting.shuffling.expectation import COARSE_GRID, FINE_GRID
 from sottovoce.accounting.shuffling.losses import Mixture, local_epsilon
 from sottovoce.ground.arguments import whole
@@ -18,6 +18,7 @@ from sottovoce.oracles.thresholds import parse_epsilon
 
 LOCAL_DIGITS = 3  # after the point, of a local epsilon that was solved for
 PEOPLE_SOLVED_TO = 1e-4  # relative
+REFINED_BY = 4  # first stride of a search on the fine grid from what the coarse one found
 
 
 def least_people(
@@ -95,6 +96,8 @@ def local_epsilon_for(
     cap: Any = 8,
     fakes: int = 0,
     colluding: float = 0,
+    *,
+    rough: bool = False,
 ) -> Decimal:
     """The largest local epsilon, to three digits, whose shuffled reports keep the promise.
 
@@ -106,6 +109,7 @@ def local_epsilon_for(
         cap: the largest local epsilon.
         fakes: reports of the blanket that shufflers add.
         colluding: the share of the other people who tell the analyst what they sent.
+        rough: whether the coarse grid is enough: sooner, and a little less than the largest.
 
     Returns:
         An epsilon at which the promise was checked with the coins that it gives.
@@ -118,25 +122,54 @@ def local_epsilon_for(
     people = whole("people", people, 1, MAX_SHUFFLED)
     unit = Decimal(1).scaleb(-LOCAL_DIGITS)
 
-    def holds(steps: int) -> bool:
+    def holds(steps: int, points: int) -> bool:
         mixture = build(steps * unit)
         if local_epsilon(mixture) <= float(goal):
             return True
-        return shuffled_delta(mixture, float(goal), people, fakes, colluding) <= delta
+        crowd = ShuffledCrowd(mixture, people, fakes, colluding)
+        return crowd.delta(float(goal), points) <= delta
 
     high = int(most / unit)
     if high < 1:
         raise InvalidInput(f"cap ({most}) must be at least {unit}")
-    if holds(high):
+    if holds(high, COARSE_GRID):
         return parse_epsilon(high * unit)
     # what a report may cost even if nobody hides it
     low = int(goal / unit)
     if low < 1:
         raise InvalidInput(f"epsilon ({goal}) must be at least {unit} to be solved for")
+    near = _last(low, high, lambda steps: holds(steps, COARSE_GRID))
+    if rough:
+        return parse_epsilon(near * unit)
+    return parse_epsilon(_refined(low, near, high, lambda steps: holds(steps, FINE_GRID)) * unit)
+
+
+def _last(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The last number below ``high`` at which it holds, ``low`` if at no other."""
     while high - low > 1:
         middle = (low + high) // 2
         if holds(middle):
             low = middle
         else:
             high = middle
-    return parse_epsilon(low * unit)
+    return low
+
+
+def _refined(low: int, near: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The last number at which it holds, from ``low`` to ``high``, searched for around ``near``.
+
+    >>> calls = []
+    >>> _refined(1, 40, 1000, lambda number: calls.append(number) or number <= 47), len(calls)
+    (47, 6)
+    """
+    stride = REFINED_BY
+    if near > low and not holds(near):  # the fine grid is nearly never the stricter one
+        return _last(low, near, holds)
+    while near + stride < high and holds(near + stride):
+        near, stride = near + stride, 2 * stride
+    end = near + stride
+    if end >= high:
+        if holds(high):
+            return high
+        end = high
+    return _last(near, end, holds)

@@ -55,6 +55,7 @@ MOST_JOINT = 1 << 20  # cells up to which one table of all attributes is fitted
 MOST_REPLAYED_JOINT = 1 << 14  # the same for simulated crowds; beyond, table by table
 MOST_NEWTON = 4e6  # cells x features^2 of one table up to which it is solved by Newton steps
 ENOUGH = 0.05  # standard errors that a fitted coefficient may still be off its optimum
+MOST_OFF = 1.0  # the same beyond which a table of all attributes was not found
 MAX_LBFGS_STEPS = 600
 LBFGS_MEMORY = 30  # past steps from which the curvature is estimated
 QUICK_CELLS = 64  # of a table up to which its error is quickly predicted
@@ -242,6 +243,7 @@ class Entropic:
         self.variances = variances
         self.rows = len(self.targets)
         self.is_joint = prod(overlap.sizes) <= most_joint
+        self._is_off = False  # whether a table that was fitted last does not explain its targets
         self._tables: dict[Places, Floats] = {}
 
     def span(self, own: Places) -> slice:
@@ -252,11 +254,18 @@ class Entropic:
 
     @cached_property
     def joint(self) -> Floats | None:
-        """The tables of all attributes, (rows, *sizes); None if there are too many cells."""
+        """The tables of all attributes, (rows, *sizes); None if there are too many cells, or if
+        the steps of the search do not suffice: then every table is fitted by itself.
+        """
         if not self.is_joint:
             return None
         everything = tuple(range(len(self.overlap.sizes)))
-        return self._fitted(everything).reshape(self.rows, *self.overlap.sizes)
+        table = self._fitted(everything)
+        if self._is_off:
+            # wide views of large epsilons have more features, and less noise, than the steps allow
+            self.is_joint = False
+            return None
+        return table.reshape(self.rows, *self.overlap.sizes)
 
     def table(self, places: Places) -> Floats:
         """The table of a set of places, one row per row of coefficients, (rows, cells)."""
@@ -302,10 +311,14 @@ class Entropic:
         halves = Halves(shape, axes)
         factors = None
         tables = []
+        self._is_off = False
         for row in targets:
             # simulated crowds lie near one another, so each starts where the last one ended
             table, factors = solve(halves, row, variances, factors)
             tables.append(table.ravel())
+            # at the optimum  mean - target + V eta = 0
+            slope = halves.means(table.reshape(halves.flat)) - row + variances * factors
+            self._is_off |= bool(np.abs(slope / np.sqrt(variances)).max() > MOST_OFF)
         return np.stack(tables)
 
 
