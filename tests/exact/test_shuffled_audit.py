@@ -278,6 +278,11 @@ def test_a_plan_that_promises_more_than_it_keeps_is_found(parts: Any, fault: str
     assert str(found).startswith("FAIL")
 
 
+def test_a_plan_whose_numbers_nobody_solved_for_is_refused_where_it_is_made() -> None:
+    with pytest.raises(sv.InvalidInput, match="promises more than it keeps"):
+        sv.Aggregate(ONE).estimate()
+
+
 def test_whole_bit_vectors_by_the_columns_of_the_thesis_are_refused() -> None:
     """docs/errata, 2: theorem 9.3.1 is for columns that are shuffled apart."""
     plan = sv.plan(
@@ -313,7 +318,13 @@ def test_fakes_that_nobody_can_make_are_not_planned(oracle: str) -> None:
         made(values(oracle), fakes=1)
 
 
-def test_a_person_without_a_shuffled_plan_has_nothing_to_count() -> None:
+def test_fakes_that_estimates_take_for_people_are_refused() -> None:
+    plan = made(sv.Marginals(up_to=2, method="marg-ps"), fakes=2)
+    with pytest.raises(sv.InvalidInput, match="estimates of marginals do not take out fakes"):
+        _ = plan.question
+
+
+def test_of_a_plan_that_is_not_shuffled_nothing_is_counted() -> None:
     plan = sv.plan(THREE, values("grr"), epsilon=1, people=100)
     with pytest.raises(sv.InvalidInput, match="not shuffled"):
         recount(plan)

@@ -135,6 +135,8 @@ class Plan:
             # not on a device, which need not know what a crowd hides
             from sottovoce.protocol.promises import recount
 
+            if self.shuffling.fakes and not derived.takes_fakes:
+                raise InvalidInput(f"plan: estimates of {derived.kind} do not take out fakes")
             for fault in recount(self).faults:
                 raise InvalidInput(f"plan: it promises more than it keeps: {fault}")
         return derived
@@ -154,8 +156,6 @@ class Plan:
             raise InvalidInput("plan: its question has options that no plan has")
         if json.dumps(question.to_json()) != json.dumps(stored):
             raise InvalidInput("plan: its question is not written as sottovoce writes it")
-        if self.terms.fakes and not question.takes_fakes:
-            raise InvalidInput(f"plan: estimates of {question.kind} do not take out fakes")
         return question
 
     def to_json(self) -> str:
