@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -76,3 +77,37 @@ def test_a_mutant_is_exit_code_one(
     assert outcome.code == 1
     assert outcome.out.startswith("FAIL plan")
     assert fault in outcome.out
+
+
+def test_a_shuffled_plan_that_promises_more_than_it_keeps_is_exit_code_one(
+    tmp_path: Path, sottovoce: Command
+) -> None:
+    plan = sv.plan(
+        TWO_COHORTS[0],
+        sv.Frequencies("a", oracle="sh"),
+        epsilon=1,
+        delta="1e-6",
+        people=20_000,
+        trust="shuffled",
+        cap=5,
+    )
+    assert plan.shuffling is not None
+    path, more = tmp_path / "plan.json", tmp_path / "more.json"
+    path.write_text(plan.to_json())
+    honest = sottovoce("audit", path, "--draws", 1000)
+    assert honest.code == 0
+    assert "shuffled crowds: up to 5 people" in honest.out
+    body = json.loads(plan.to_json())
+    body["shuffle"]["least"] //= 10
+    more.write_text(json.dumps(body, indent=1, ensure_ascii=False) + "\n")
+    outcome = sottovoce("audit", more, "--draws", 1000, "--json")
+    assert outcome.code == 1
+    told = json.loads(outcome.out)["plan"]
+    assert not told["passed"]
+    assert told["faults"][0].startswith("least (")
+    assert told["shuffled"]["delta_counted"] > told["shuffled"]["delta_stated"]
+    people = tmp_path / "people.csv"
+    people.write_text("a,b\ntrue,false\n")
+    refused = sottovoce("whisper", more, people, "-o", tmp_path / "reports")
+    assert refused.code == 2
+    assert "promises more than it keeps" in refused.err

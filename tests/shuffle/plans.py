@@ -27,11 +27,11 @@ def shuffled_plan(
 ) -> Plan:
     """One question with four answers."""
     part = Shuffling(
-        Decimal("0.5"),
+        Decimal(2),  # a report keeps that by itself, however few there are
         Fraction(1, 10**6),
         least,
         fakes=fakes,
-        colluding=Decimal(1) if fakes else None,
+        colluding=Decimal(2) if fakes else None,
         hops=tuple(key.public for key in hops),
     )
     question = sv.Frequencies("drinks", oracle="grr")

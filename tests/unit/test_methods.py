@@ -27,7 +27,7 @@ SEARCH, ITEMS, MARGINAL = search_methods.METHODS, item_methods.METHODS, marginal
 EVERY: Sequence[Method[Any]] = (*MARGINAL, *SEARCH, *ITEMS)
 # of a question: what it asks, before the options of its methods
 OWN = {
-    sv.Frequencies: ("attributes", "oracle", "split"),
+    sv.Frequencies: ("attributes", "oracle", "split", "focus", "thesis"),
     sv.Marginals: ("up_to", "attributes", "workload", "method"),
     sv.HeavyHitters: ("attribute", "top", "above", "method"),
     sv.TopItems: ("attribute", "top", "method"),

@@ -131,6 +131,23 @@ def test_questions_that_cannot_be_shuffled_say_why() -> None:
         sv.plan(amount, sv.Frequencies("x"), epsilon=0.5, public=["pay"], **SHUFFLED)
 
 
+def test_nobody_is_asked_for_both_phases() -> None:
+    """The first plan would promise its own number, and everybody would answer a second one."""
+    baskets = sv.Schema(basket=sv.Items(range(32)))
+    both = sv.TopItems("basket", top=2, split="budget", first_length=2, second_length=2)
+    with pytest.raises(
+        sv.InvalidInput, match=r"split \(budget\) must be people in a shuffled plan"
+    ):
+        sv.plan(baskets, both, epsilon=0.5, **SHUFFLED)
+
+
+def test_all_who_surely_report_are_enough() -> None:
+    """The number solved for is rounded upwards, but never beyond those it was solved for."""
+    part = shuffled(sv.Frequencies("y", oracle="rr"), least=PEOPLE).shuffling
+    assert part is not None
+    assert part.least <= PEOPLE
+
+
 def changed(plan: sv.Plan, **parts: Any) -> str:
     body = json.loads(plan.to_json())
     body["shuffle"] |= parts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sottovoce.audit.crowds import CrowdAudit, CrowdCase, CrowdParts
 from sottovoce.audit.oracles import (
     AUDIT_DRAWS,
     CONFIDENCE,
@@ -17,6 +18,9 @@ from sottovoce.audit.plans import PlanAudit, audit_plan
 __all__ = [
     "AUDIT_DRAWS",
     "CONFIDENCE",
+    "CrowdAudit",
+    "CrowdCase",
+    "CrowdParts",
     "ExactAudit",
     "PlanAudit",
     "SampledAudit",

@@ -80,18 +80,22 @@ def tell(
     return tuple(told)
 
 
+def told_of(report: Report) -> Told:
+    """A report as it leaves."""
+    return Told(
+        report.plan_id,
+        report.cohort,
+        report.payload,
+        report.to_bytes(),
+        report.to_json(),
+        report.public,
+    )
+
+
 def _told(client: Client, record: Record) -> Told | None:
     """One report; a device that refuses or fails is silent, which tells as a report does."""
     try:
-        report = client.report(record)
-        return Told(
-            report.plan_id,
-            report.cohort,
-            report.payload,
-            report.to_bytes(),
-            report.to_json(),
-            report.public,
-        )
+        return told_of(client.report(record))
     except NotEnumerable:
         raise
     except Exception:

@@ -26,6 +26,7 @@ from sottovoce.audit.walk import (
     Tickets,
     Walker,
     law_of,
+    of_one_total,
 )
 from sottovoce.device.assignment import LATEST, Assignment
 from sottovoce.device.client import ClientState, InvalidValueWarning
@@ -259,7 +260,7 @@ class _Enumerator:
         self.found.records = max(self.found.records, len(people))
         laws = [self._law([[record]], public, assigning, self._first_state) for record in people]
         laws += self._outside(cohort, public, assigning)
-        chances = _common(laws)
+        chances = of_one_total(laws)
         self.found.reports += len(set().union(*chances))
         self.found.ratio = larger(self.found.ratio, worst_ratio(chances))
         self._check_reports(set().union(*chances))
@@ -306,7 +307,7 @@ class _Enumerator:
         self.found.lifetime_reports = len(next(iter(laws[0].chances)))
         if not self.has_delta:
             self.found.lifetime_ratio = larger(
-                self.found.lifetime_ratio, worst_ratio(_common(laws))
+                self.found.lifetime_ratio, worst_ratio(of_one_total(laws))
             )
         elif any(len(set(outcome)) > 1 for law in laws for outcome in law.chances):
             self.found.accuse("a device that keeps its state does not repeat its report")
@@ -440,12 +441,6 @@ class _Enumerator:
                 self.found.accuse(
                     f"{what} costs {log_ratio(ratio):.12g}, more than the {claimed:.12g} stated"
                 )
-
-
-def _common(laws: list[Law[Outcome]]) -> list[dict[Outcome, int]]:
-    """The chances of all laws as parts of one total."""
-    total = math.lcm(*(law.total for law in laws))
-    return [law.scaled(total) for law in laws]
 
 
 def worst_ratio(laws: list[dict[Outcome, int]]) -> Fraction | None:

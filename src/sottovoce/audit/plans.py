@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sottovoce.audit.crowds import CrowdAudit, CrowdParts, audit_crowds
 from sottovoce.audit.devices import Device
 from sottovoce.audit.draws import faults_of_draws
 from sottovoce.audit.enumeration import MAX_WAYS, Enumeration, enumerate_reports
@@ -16,8 +17,9 @@ from sottovoce.audit.sampling import ReportSample, sample_reports
 from sottovoce.device.client import Client
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import NotEnumerable
-from sottovoce.protocol.guarantee import Guarantee
+from sottovoce.protocol.guarantee import Guarantee, at_most
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.promises import Recount, recount
 
 CHECKED_DRAWS = 10_000  # of the devices' real coins, where all else was enumerated
 EXACT, GIVEN_PUBLIC, SAMPLED = ("exact", "exact given sampled public coins", "sampled")
@@ -39,6 +41,9 @@ class PlanAudit:
     enumeration: Enumeration | None  # None if there were too many ways
     sample: ReportSample
     faults: tuple[str, ...]
+    # of a shuffled plan: its numbers counted again, and tiny crowds
+    recount: Recount | None = None
+    crowds: CrowdAudit | None = None
 
     @property
     def passed(self) -> bool:
@@ -82,6 +87,8 @@ class PlanAudit:
                 "ways": found.ways,
                 "reports": found.reports,
             }
+        if self.recount is not None and self.crowds is not None:
+            told["shuffled"] = self.recount.to_json() | {"crowds": self.crowds.to_json()}
         return told
 
     def __str__(self) -> str:
@@ -91,7 +98,19 @@ class PlanAudit:
         if self.enumeration is not None:
             lines += self._enumerated(self.enumeration)
         lines.append(self._sampled())
+        if self.recount is not None and self.crowds is not None:
+            lines += [self._recounted(self.recount), f"  {self.crowds}"]
         return "\n".join(lines)
+
+    def _recounted(self, found: Recount) -> str:
+        if found.delta is None:
+            return "  counted again: the accountant does not know this plan"
+        among = found.colluding_delta
+        fakes = "" if among is None else f", {at_most(among)} among fakes alone"
+        return (
+            f"  counted again: delta {at_most(found.delta)} for the least number of people{fakes} "
+            f"(stated {at_most(found.stated)}), by the code that bounds the crowds below"
+        )
 
     def _enumerated(self, found: Enumeration) -> list[str]:
         scope = f"{_SCOPES[found.scope]} ({found.records} at once)"
@@ -144,11 +163,13 @@ def audit_plan(
     limit: int | None = None,
     progress: Callable[[int], None] | None = None,
     say: Callable[[str], None] | None = None,
+    crowd: CrowdParts | None = None,
 ) -> PlanAudit:
     """Audit a plan by its devices' reports: cohort, encoding, all asks together, one and several.
 
     Every way that the coins can fall is gone for many pairs of records, if there are at most about
-    ``limit``; draws with real coins follow, more of them where nothing could be enumerated.
+    ``limit``; draws with real coins follow, more of them where nothing could be enumerated. Of a
+    shuffled plan its frozen numbers are counted again, and tiny crowds are mixed along all ways.
 
     Args:
         plan: the plan to audit.
@@ -160,6 +181,7 @@ def audit_plan(
         limit: of the ways that are enumerated, about; ``MAX_WAYS`` by default.
         progress: told how many reports were made so far.
         say: told what comes next, in words, before it is begun.
+        crowd: of a shuffled plan: fakes, mixing and accountant; the real ones by default.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
@@ -169,14 +191,13 @@ def audit_plan(
     """
     enumeration = None
     faults: list[str] = []
+    seed = seed or os.urandom(16)
     say = say or (lambda line: None)
     most = limit or MAX_WAYS
     cohorts = f"{len(plan.cohorts):,} cohort{'s' if len(plan.cohorts) > 1 else ''}"
     say(f"enumerating reports of {cohorts}, about {most:,} ways that coins fall")
     try:
-        enumeration = enumerate_reports(
-            plan, device, seed=seed or os.urandom(16), limit=most, progress=progress
-        )
+        enumeration = enumerate_reports(plan, device, seed=seed, limit=most, progress=progress)
     except NotEnumerable:
         count = draws
         say(f"reports have too many ways to list: sampling {count:,} of them with real coins")
@@ -187,6 +208,18 @@ def audit_plan(
     further = None if progress is None else (lambda done: progress(before + done))
     sample = sample_reports(plan, count, confidence, device, entropy, further)
     faults += sample.faults
+    counted, crowds = None, None
+    if plan.shuffling is not None:
+        say("mixing reports of tiny crowds")
+        counted = recount(plan)
+        faults += counted.faults
+        # without a bound there is nothing to compare
+        crowds = (
+            CrowdAudit(reason="nothing bounds them")
+            if counted.delta is None
+            else audit_crowds(plan, device, seed, most, crowd)
+        )
+        faults += crowds.faults
     return PlanAudit(
         plan.id,
         plan.guarantee,
@@ -195,4 +228,6 @@ def audit_plan(
         enumeration,
         sample,
         tuple(faults),
+        counted,
+        crowds,
     )

@@ -70,6 +70,16 @@ class Records:
             )
         return found
 
+    def across(self) -> list[Record]:
+        """Records that differ in anything that any cohort reads, both extremes first."""
+        read = self._plan.cohorts.attributes
+        names = next((each for each in (self._sizes, read) if self._is_whole(each)), None)
+        if names is None:
+            return self._some(read)
+        cells = product(*(self._values[name] for name in names))
+        found = [self.lowest | dict(zip(names, cell, strict=True)) for cell in cells]
+        return [found[0], found[-1], *found[1:-1]]
+
     def _compared(self, index: int) -> list[str]:
         """The attributes gone through together: all of them, all that are read, or one cohort's."""
         read = self._plan.cohorts.attributes

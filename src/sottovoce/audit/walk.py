@@ -6,18 +6,21 @@ A coin is one comparison of a 64-bit word, so it branches into two ways with exa
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice
 from math import comb, lcm
 from typing import Any, Generic, NoReturn, TypeVar
 
-from sottovoce.ground.entropy import Entropy, System
+from sottovoce.ground.entropy import Entropy, Stream, System
 from sottovoce.ground.errors import NotEnumerable
 
 MAX_BRANCHES = 1 << 12  # outcomes of one draw that are listed
 MAX_DEPTH = 1 << 12  # draws of one way
 MAX_COUNTED_BITS = 12  # bits that are listed one by one; more are a word that may only be compared
+
+FEW_PUBLIC = 3  # public coins that stand for too many to list
 
 T = TypeVar("T", bound=Hashable)
 
@@ -180,6 +183,31 @@ class PublicCoins(Entropy):
         return outcomes[place]
 
 
+class BranchingPublic(Entropy):
+    """Public coins that branch as private ones do: all of them are part of the report's law.
+
+    A draw of more than ``most`` outcomes is one of a few that ``seed`` chooses, the same ones for
+    every report. The first draw is never such a one if its limit is ``tickets``.
+    """
+
+    def __init__(self, seed: bytes, most: int, path: Path, tickets: int) -> None:
+        self._seed, self._most, self._path, self._tickets = seed, most, path, tickets
+        self._times: Counter[int] = Counter()  # that a draw of each limit was one of a few
+
+    def bits(self, count: int) -> int:
+        return self.below(1 << count)
+
+    def below(self, limit: int) -> int:
+        tickets, self._tickets = self._tickets, 0
+        if limit <= self._most or limit == tickets:
+            return self._path.choose(limit)
+        number = self._times[limit]
+        self._times[limit] += 1
+        place = self._path.choose(FEW_PUBLIC)
+        name = b"few public coins %d %d %d " % (limit, number, place)
+        return Stream(name + self._seed).below(limit)
+
+
 class EndsFirst(Entropy):
     """Sampled public coins; the first draw, the cohort's,
     is at its ends in the first two samples.
@@ -282,3 +310,9 @@ def _joined(sums: dict[int, dict[T, int]]) -> Law[T]:
         for output, top in part.items():
             chances[output] = chances.get(output, 0) + top * (total // bottom)
     return Law(chances, total)
+
+
+def of_one_total(laws: Sequence[Law[T]]) -> list[dict[T, int]]:
+    """The chances of all laws as parts of one total."""
+    total = lcm(*(law.total for law in laws))
+    return [law.scaled(total) for law in laws]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sottovoce.cli.collector_options import StoreUrl
 from sottovoce.cli.commands import Quiet, app
-from sottovoce.cli.service import StoreUrl
 from sottovoce.ground.errors import InvalidInput, MissingLibrary
 from sottovoce.ground.labels import visible
 

@@ -8,6 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sottovoce.cli.collector_options import (
+    Address,
+    BatchesOption,
+    CollectorKey,
+    Host,
+    Metrics,
+    Origins,
+    Plans,
+    Port,
+    Proxies,
+    RateLimit,
+    Shuffler,
+    StoreOption,
+    StoreUrl,
+)
 from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, SeriesFile, app, print_json
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import require_extra
@@ -21,107 +36,6 @@ if TYPE_CHECKING:
     from sottovoce.store import Token
 
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
-StoreUrl = Annotated[
-    str,
-    typer.Argument(
-        metavar="STORE",
-        envvar="SOTTOVOCE_STORE",
-        help="Where reports rest: sqlite:///file.db or postgresql://...",
-    ),
-]
-StoreOption = Annotated[
-    str,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        envvar="SOTTOVOCE_STORE",
-        help="sqlite:///file.db or postgresql://...",
-    ),
-]
-Host = Annotated[
-    str, typer.Option(envvar="SOTTOVOCE_HOST", help="The address to listen at; 0.0.0.0 for all.")
-]
-Port = Annotated[
-    int,
-    typer.Option(
-        min=0, max=65535, envvar="SOTTOVOCE_PORT", help="The port; 0 for any that is free."
-    ),
-]
-RateLimit = Annotated[
-    float | None,
-    typer.Option(
-        metavar="N",
-        envvar="SOTTOVOCE_RATE_LIMIT",
-        help="At most so many requests a second from one address; "
-        "probes of /healthz are not counted.",
-    ),
-]
-Origins = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--origin",
-        metavar="URL",
-        envvar="SOTTOVOCE_ORIGIN",
-        help="A site whose pages may send; may be given again.",
-    ),
-]
-Proxies = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--proxy",
-        metavar="ADDRESS",
-        envvar="SOTTOVOCE_PROXY",
-        help="A proxy, or a network of them, that is believed about its clients' addresses; "
-        "may be given again.",
-    ),
-]
-Address = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        envvar="SOTTOVOCE_ADDRESS",
-        help="The one address of participants' pages, such as https://survey.example.org; "
-        "others lead there.",
-    ),
-]
-Shuffler = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        envvar="SOTTOVOCE_SHUFFLER",
-        help="Where the first shuffler takes sealed reports, such as https://shuffler.example.org; "
-        "participants' pages of shuffled surveys send there.",
-    ),
-]
-Metrics = Annotated[
-    str,
-    typer.Option(
-        metavar="token|public|off",
-        envvar="SOTTOVOCE_METRICS",
-        help="Who may read /metrics: whoever has a token, everybody, or nobody.",
-    ),
-]
-Plans = Annotated[
-    list[Path] | None, typer.Argument(metavar="[plan.json ...]", help="Surveys to take in.")
-]
-CollectorKey = Annotated[
-    Path | None,
-    typer.Option(
-        "--key",
-        metavar="FILE",
-        envvar="SOTTOVOCE_KEY",
-        help="The collector's private key, for shuffled plans; see `sottovoce key new`.",
-    ),
-]
-BatchesOption = Annotated[
-    str | None,
-    typer.Option(
-        "--batches",
-        metavar="URL",
-        envvar="SOTTOVOCE_BATCHES",
-        help="Where batches of shuffled plans wait; by default a file beside that of the store.",
-    ),
-]
 REPORTS_LOST = 1  # exit code
 DEFAULT_STORE = "sqlite:///sottovoce.db"
 SIGNING_DELAY = 60  # seconds that an assignment may be under way when its key is replaced
@@ -184,6 +98,8 @@ def studio(
     address: Address = None,
     shuffler: Shuffler = None,
     metrics: Metrics = "token",
+    key: CollectorKey = None,
+    batches: BatchesOption = None,
 ) -> None:
     """Make surveys, take part and watch, in a browser.
 
@@ -195,7 +111,8 @@ def studio(
     http and https), --address names the one at which people take part.
 
     Reports of a shuffled survey go to its first shuffler, sealed: --shuffler says where that is,
-    and the shuffler must take this site's pages (its --origin).
+    and the shuffler must take this site's pages (its --origin). Its batch comes from the last one,
+    under the collector's --key.
 
     Example:  sottovoce studio --store sqlite:///survey.db
     """
@@ -206,6 +123,7 @@ def studio(
         port,
         _settings(rate_limit, origin, proxy, metrics, address, shuffler),
         has_pages=True,
+        last_hop=None if key is None else (key, batches),
     )
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sottovoce.cli.collector_options import Host, Origins, Port, Proxies, RateLimit
 from sottovoce.cli.commands import Json, PlanFile, PlanId, app, print_json
-from sottovoce.cli.service import Host, Origins, Port, Proxies, RateLimit, key_app
+from sottovoce.cli.service import key_app
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import require_extra
 
@@ -189,8 +190,9 @@ def _print_status(opened: HopStore, as_json: bool) -> None:
         return
     for row in rows:
         plan_id, state = row.pop("plan"), row.pop("state")
+        reason = row.pop("reason", None)
         told = ", ".join(f"{name} {value:,}" for name, value in row.items() if value is not None)
-        typer.echo(f"{plan_id[:16]}  {state}  {told}".rstrip())
+        typer.echo(f"{plan_id[:16]}  {state}  {told}" + (f"; {reason}" if reason else ""))
 
 
 @app.command()

@@ -67,6 +67,15 @@ def read_plan(path: Path, id: str | None = None) -> Plan:
     return made
 
 
+def _read_derived(path: Path) -> Plan:
+    """A plan to audit: whether it keeps what shuffling is to promise is for the audit to say."""
+    from sottovoce.protocol.plan import Plan
+
+    made = Plan.from_json(path.read_bytes())
+    _ = made.derived_question
+    return made
+
+
 def asks(plan: Plan) -> list[tuple[int, Ask]]:
     """(people expected, ask) for all that a plan asks; of a rule, for a sample of cohorts."""
     cohorts = plan.cohorts
@@ -109,7 +118,7 @@ def audited_plan(
     if plan_file is not None:
         if (oracle, size, epsilon) != (None, None, None):
             raise InvalidInput("audit: give a plan, or --oracle, --size and --epsilon, not both")
-        return read_plan(plan_file), None
+        return _read_derived(plan_file), None
     if oracle is None or size is None or epsilon is None:
         raise InvalidInput("audit: give a plan, or all of --oracle, --size and --epsilon")
     return None, Suspect((), build(oracle, size=size, epsilon=epsilon))

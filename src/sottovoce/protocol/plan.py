@@ -129,7 +129,24 @@ class Plan:
 
     @cached_property
     def question(self) -> Question:
-        """The question, if it derives this plan: its cohorts, and the one way it is written."""
+        """The question, if it derives this plan, which keeps what shuffling is to promise."""
+        derived = self.derived_question
+        if self.shuffling is not None:
+            # not on a device, which need not know what a crowd hides
+            from sottovoce.protocol.promises import recount
+
+            if self.shuffling.fakes and not derived.takes_fakes:
+                raise InvalidInput(f"plan: estimates of {derived.kind} do not take out fakes")
+            for fault in recount(self).faults:
+                raise InvalidInput(f"plan: it promises more than it keeps: {fault}")
+        return derived
+
+    @cached_property
+    def derived_question(self) -> Question:
+        """The question, if it derives this plan: its cohorts, and the one way it is written.
+
+        What shuffling promises is not counted again, as it is for :attr:`question`.
+        """
         loaded = form_of(self.asked["kind"]).load()
         stored = {key: part for key, part in self.asked.items() if key != "kind"}
         question: Question = _read(lambda: loaded.from_json(stored))
@@ -372,6 +389,10 @@ def _check_shuffling(part: Shuffling, plan: Plan) -> None:
         raise InvalidInput(
             f"fakes ({part.fakes}) must be at most {MOST_FAKES} times the people ({plan.people})"
         )
+    if part.fakes:
+        for cohort in plan.cohorts.kinds:
+            for oracle in cohort.oracles:
+                _ = oracle.muted  # refuses an oracle that has no fakes
 
 
 def _no_float(text: str) -> Any:

@@ -122,7 +122,7 @@ class Question(ABC):
             public,
             shuffling,
         )
-        made.__dict__["question"] = self  # it derived this plan, and need not be looked up
+        made.__dict__["derived_question"] = self  # it need not be looked up
         return made
 
     # -- what it asks for

@@ -34,7 +34,7 @@ from sottovoce.store import Store
 from sottovoce.store.hops import BatchState, HopStore
 
 LIST = "list"  # under which the hashes of a finished batch's nonces are kept
-_STORED, _REASON, _CHOICE = "stored", "reason", "choice"
+_STORED, _CHOICE = "stored", "choice"
 LISTED_KIND = "application/octet-stream"
 
 
@@ -211,10 +211,9 @@ def batch_routes(batches: Batches) -> list[Route]:
     async def state(request: Request) -> Response:
         plan = await batches.plan(request)
         status = await run_in_threadpool(batches.store.status, plan.id)
-        reason = await run_in_threadpool(batches.store.noted, plan.id, _REASON)
         told = {"plan": plan.id, "state": str(status.state)}
-        if reason is not None:
-            told["reason"] = reason.decode()
+        if status.reason is not None:
+            told["reason"] = status.reason
         return JSONResponse(told)
 
     async def nonces(request: Request) -> Response:

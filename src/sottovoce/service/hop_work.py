@@ -35,7 +35,7 @@ from sottovoce.shuffle.fakes import (
     sealed_fakes,
 )
 from sottovoce.shuffle.messages import HopLink, chunks, split
-from sottovoce.store.hops import BatchState, HopStore
+from sottovoce.store.hops import REASON, BatchState, HopStore
 
 LOOK_SECONDS = 0.2  # between two looks whether a batch may close
 IDLE_SECONDS = 5.0  # the same for what wakes a thread when it comes
@@ -116,8 +116,8 @@ class HopWork(ABC):
     def refuse(self, reason: str, **counts: int) -> None:
         """End a batch that must not be passed on."""
         log("refused a batch", plan=self.plan.id[:16], hop=self.hop, reason=reason)
-        self.store.note(self.plan.id, "reason", reason.encode())
-        self.store.finish(self.plan.id, BatchState.REFUSED, "reason", **counts)
+        self.store.note(self.plan.id, REASON, reason.encode())
+        self.store.finish(self.plan.id, BatchState.REFUSED, REASON, **counts)
 
 
 class HopWorkers:

@@ -15,7 +15,7 @@ logger = logging.getLogger("sottovoce.service")
 
 
 class _Lines(logging.Formatter):
-    def __init__(self, to_the_minute: bool) -> None:
+    def __init__(self, to_the_minute: bool = False) -> None:
         super().__init__()
         self._to_the_minute = to_the_minute
 

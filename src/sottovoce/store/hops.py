@@ -23,6 +23,7 @@ from sottovoce.store.urls import SqliteAddress, kind_of
 
 HOP_APPLICATION = 0x73686F70  # "shop": shuffling hop
 HOP_VERSION = 1
+REASON = "reason"  # under which a refused batch's is noted
 
 _SCHEMA = (
     """CREATE TABLE batches (
@@ -64,6 +65,7 @@ class BatchStatus:
     closes: int | None  # unix time, of a hop that takes onions
     waiting: int  # onions that are here
     counts: Mapping[str, int] = field(default_factory=dict)
+    reason: str | None = None  # why it was refused
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -72,6 +74,7 @@ class BatchStatus:
             "closes": self.closes,
             "waiting": self.waiting,
             **self.counts,
+            **({} if self.reason is None else {"reason": self.reason}),
         }
 
 
@@ -90,7 +93,8 @@ class HopStore:
     def __init__(self, url: str, create: bool = True) -> None:
         if kind_of(url) != "sqlite":
             raise InvalidInput("store: a hop keeps its batches in sqlite:///FILE")
-        self._path = SqliteAddress.parse(url).path
+        address = SqliteAddress.parse(url)
+        self._path = address.path
         self._lock = RLock()
         if not self._path.parent.is_dir() or (not create and not self._path.is_file()):
             raise InvalidInput(f"store ({self._path}) must be a file, or lie in a folder, there is")
@@ -100,6 +104,8 @@ class HopStore:
             self._db = connect(self._path)
             try:
                 self._prepare()
+                if address.most_pages is not None:
+                    self._db.execute(f"PRAGMA max_page_count = {address.most_pages}")
             except BaseException:
                 self._db.close()
                 raise
@@ -174,9 +180,9 @@ class HopStore:
         if not rows:
             raise UnknownPlan("plan: this hop has no batch of it")
         ((state, closes, counts),) = rows
-        return BatchStatus(
-            plan_id, BatchState(state), closes, self.count(plan_id), json.loads(counts)
-        )
+        waiting, reason = self.count(plan_id), self.noted(plan_id, REASON)
+        told = None if reason is None else reason.decode()
+        return BatchStatus(plan_id, BatchState(state), closes, waiting, json.loads(counts), told)
 
     def state(self, plan_id: str) -> BatchState:
         """The same in one word, without a count of what waits."""

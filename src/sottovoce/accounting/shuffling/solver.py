@@ -62,6 +62,8 @@ def least_people(
     low = min(low, math.floor(0.9 * high))
     if low < 1 or holds(low, FINE_GRID):
         low = 1
+    while not holds(high, FINE_GRID):  # what holds on one grid need not on another
+        low, high = high, high + max(1, high // 1000)
     return _bisected(low, high, lambda people: holds(people, FINE_GRID))[1]
 
 

@@ -13,12 +13,12 @@ from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.series import Series
 from sottovoce.protocol.terms import Terms
-from sottovoce.questions.base import Question, check_single
+from sottovoce.questions.base import Question, ShuffledChoice, check_single
 from sottovoce.questions.itemsets import methods
 from sottovoce.questions.itemsets.known import Known
 from sottovoce.questions.itemsets.method import ItemMethod
 from sottovoce.questions.itemsets.target import ItemTarget
-from sottovoce.questions.method import AUTO, given
+from sottovoce.questions.method import AUTO, BUDGET, PEOPLE, given
 from sottovoce.questions.prediction import Figure, Prediction
 from sottovoce.schema import Items, Schema
 
@@ -135,6 +135,16 @@ class Popular(Question):
 
     def cohorts(self, schema: Schema, terms: Terms) -> Family:
         return self._chosen.cohorts(schema, self.target(schema), terms.epsilon, self.options)
+
+    def shuffled_choices(
+        self, schema: Schema, epsilon: float, delta: float, people: int, fakes: int
+    ) -> Sequence[ShuffledChoice]:
+        if self.options.get("split") == BUDGET:
+            raise InvalidInput(
+                f"split ({BUDGET}) must be {PEOPLE} in a shuffled plan: what two shuffled reports "
+                "of one person tell together is not counted"
+            )
+        return super().shuffled_choices(schema, epsilon, delta, people, fakes)
 
     # -- what was learnt
 
