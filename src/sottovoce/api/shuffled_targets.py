@@ -96,8 +96,8 @@ def search_targets(
         delta: of the first two promises, above 0 and below 1.
         focus: ``average`` over all values (the default) or ``head``.
 
-    >>> found = search_targets("0.5", 2, 6, people=20_000, size=16, delta=1e-8)
-    >>> found.analyst <= 0.5, found.colluding <= 2, found.local <= 6, found.fakes > 0
+    >>> found = search_targets("0.5", 2, 4, people=10_000, size=4, delta=1e-6)
+    >>> found.analyst <= 0.5, found.colluding <= 2, found.local <= 4, found.fakes > 0
     (True, True, True, True)
     """
     check_delta(delta)
