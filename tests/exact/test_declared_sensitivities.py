@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sottovoce.accounting import NEIGHBOUR_RELATIONS, GaussianStep, Neighbours
-from sottovoce.central import finding, union
+from sottovoce.central import limited_counts
 from sottovoce.central.counting import equal_weights
 from sottovoce.central.method import ReleaseMethod
 from sottovoce.central.tuple_settings import TUPLE_STEPS
@@ -61,8 +61,7 @@ def test_histograms_and_counts_declare_what_a_person_moves(
         1 if neighbours == "add-remove" else 2
     )  # of disjoint holdings: |a - b|^2 = |a|^2 + |b|^2
     sampled: list[int] = []
-    for module in (finding, union):
-        monkeypatch.setattr(module, "summed", recorded(module.summed, sampled))
+    monkeypatch.setattr(limited_counts, "summed", recorded(limited_counts.summed, sampled))
     steps = gaussian_steps(method, up_to, neighbours)
     histograms = [step for (name, _), step in steps.items() if name.endswith(": limit")]
     assert [step.squared_sensitivity for step in histograms] == [people] * up_to  # one bin each

@@ -80,7 +80,8 @@ def test_the_description_says_what_a_new_survey_is(collector: Collector) -> None
     schema = described["content"]["application/json"]["schema"]
     assert described["required"]
     assert set(schema["required"]) == {"epsilon", "people", "schema", "question"}
-    assert set(schema["properties"]) == {*schema["required"], "title", "coin"}
+    shuffled = {"trust", "delta", "cap", "fakes", "least", "hops"}
+    assert set(schema["properties"]) == {*schema["required"], "title", "coin", *shuffled}
 
 
 def test_what_analysts_send_has_a_smaller_limit_than_reports(collector: Collector) -> None:
