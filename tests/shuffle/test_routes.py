@@ -121,7 +121,11 @@ def test_what_a_collector_says_of_a_batch(store: HopStore, survey: Store) -> Non
     survey.add_plan(foreign)
     app = make_app(service)
     app.router.routes.extend(batch_routes(batches))
-    client = TestClient(app, raise_server_exceptions=False)
+    with TestClient(app, raise_server_exceptions=False) as client:  # which closes its writer
+        said_of_batches(client, local, foreign)
+
+
+def said_of_batches(client: TestClient, local: Plan, foreign: Plan) -> None:
     for plan in (local, foreign):
         assert problem(client.get(f"/v1/batches/{plan.id}")) == (404, "not-found")
     assert problem(client.get(f"/v1/batches/{FAKED.id}/nonces")) == (409, "no-reports")
@@ -152,7 +156,6 @@ def test_what_a_collector_says_of_a_batch(store: HopStore, survey: Store) -> Non
     choice = ask(HALF_KIND, b"")
     assert len(choice) == 32
     assert ask(HALF_KIND, b"") == choice
-    service.stop()
 
 
 def last_layers(plan: Plan, count: int, seed: int = 1) -> list[bytes]:
