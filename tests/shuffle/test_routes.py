@@ -122,10 +122,10 @@ def test_what_a_collector_says_of_a_batch(store: HopStore, survey: Store) -> Non
     app = make_app(service)
     app.router.routes.extend(batch_routes(batches))
     with TestClient(app, raise_server_exceptions=False) as client:  # which closes its writer
-        said_of_batches(client, local, foreign)
+        said_of_batches(client, store, local, foreign)
 
 
-def said_of_batches(client: TestClient, local: Plan, foreign: Plan) -> None:
+def said_of_batches(client: TestClient, store: HopStore, local: Plan, foreign: Plan) -> None:
     for plan in (local, foreign):
         assert problem(client.get(f"/v1/batches/{plan.id}")) == (404, "not-found")
     assert problem(client.get(f"/v1/batches/{FAKED.id}/nonces")) == (409, "no-reports")
