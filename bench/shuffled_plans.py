@@ -20,6 +20,7 @@ import numpy as np
 
 from bench import shuffled_sources, shuffled_tables
 from bench.data import add_data_option, data_folder
+from bench.known_releases import read_lines
 from bench.shuffled_sources import LARGEST, SHAPES
 
 DELTA = "1e-9"
@@ -215,19 +216,6 @@ def points(names: Sequence[str], runs: int | None) -> Iterator[Key]:
                 for epsilon in group.epsilons:
                     for method in group.methods:
                         yield name, source, epsilon, method, run
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines that are whole."""
-    if not path.exists():
-        return []
-    lines = []
-    for text in path.read_text(encoding="utf-8").splitlines():
-        try:
-            lines.append(json.loads(text))
-        except ValueError:
-            continue
-    return lines
 
 
 def _key(line: Mapping[str, Any]) -> Key:
