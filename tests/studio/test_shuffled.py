@@ -21,7 +21,7 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.plan import Plan
 from sottovoce.service.settings import Settings
 from tests.browser.machines import HAS_CHROMIUM, browsing
-from tests.shuffle.plans import keys, shuffled_plan
+from tests.shuffle.plans import SCHEMA, keys, shuffled_plan
 from tests.studio.browsers import CONTRAST, RULES, visitor
 from tests.studio.collectors import Collector, collecting
 from tests.waiting import HANG
@@ -208,20 +208,32 @@ def test_the_same_onion_is_sent_until_it_is_taken(
 
 @in_chromium
 def test_three_promises_are_told_before_anything_is_sent(chromium: Any, studio: Collector) -> None:
-    plan = created(studio, 402, fakes=900)
+    plan = sv.plan(
+        SCHEMA,
+        sv.Frequencies("drinks", oracle="grr"),
+        epsilon="0.6",
+        people=402,
+        least=300,
+        delta="1e-4",
+        fakes=30,
+        cap=2,
+        trust="shuffled",
+        hops=[key.public for key in HOPS],
+    )
+    studio.service.create(plan, "What our town drinks")
     with visitor(chromium) as (page, log):
         open_take(page, studio, plan)
         promises = page.locator("#promises li").all_text_contents()
         assert [line[line.index("at most ") :][:13] for line in promises] == [
-            "at most 62.3%",
-            "at most 73.2%",
+            "at most 64.6%",
+            "at most 73.6%",
             "at most 88.1%",
         ]
         told = page.locator("#sealed").text_content()
         assert "in 4 layers" in told
         assert "Each of 3 shufflers in turn" in told
-        assert "900 whispers of nobody" in told
-        assert "Fewer than 200 people's whispers are never opened" in told
+        assert "30 whispers of nobody" in told
+        assert f"Fewer than {plan.guarantee.least} people's whispers are never opened" in told
         assert page.evaluate(RULES) == []
         assert page.evaluate(CONTRAST) == []
         draw(page, "never")

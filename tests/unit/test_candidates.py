@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import combinations
 
 import numpy as np
@@ -107,15 +108,12 @@ def test_equal_weights_are_never_longer_than_one() -> None:
 
 
 def test_what_is_kept_is_a_uniform_choice() -> None:
-    table = sets_table([list(range(6))], 6)
-    every = TupleCandidates.single(np.arange(1, 7))
-    entropy = Seeded(3)
     draws = 20_000
-    seen: dict[tuple[int, ...], int] = {}
-    for _ in range(draws):
-        _, keys = collected(table, np.arange(6), every, 2, entropy)
-        some = tuple(sorted(keys.tolist()))
-        seen[some] = seen.get(some, 0) + 1
+    table = sets_table([list(range(6))] * draws, 6)  # people who hold the same
+    every = TupleCandidates.single(np.arange(1, 7))
+    starts, keys = collected(table, np.arange(6), every, 2, Seeded(3))
+    assert (np.diff(starts) == 2).all()
+    seen = Counter(tuple(sorted(some)) for some in keys.reshape(-1, 2).tolist())
     counts = np.array([seen.get(some, 0) for some in combinations(range(6), 2)])
     statistic = float(((counts - draws / 15) ** 2 / (draws / 15)).sum())
     assert statistic < chi2.isf(ALPHA, 14)

@@ -56,14 +56,14 @@ def mixed(
     """
     from sottovoce.aggregation.aggregate import Aggregate
     from sottovoce.api.planning import plan as planned
+    from sottovoce.api.surveys import asked
     from sottovoce.demo.survey import Finding
     from sottovoce.device.client import simulate
     from sottovoce.protocol.terms import SHUFFLED
-    from sottovoce.questions.marginals import Marginals
 
     shuffled = planned(
         plan.schema,
-        Marginals(up_to=up_to),
+        asked("marginals", up_to=up_to),
         epsilon=plan.epsilon,
         people=plan.people,
         trust=SHUFFLED,

@@ -17,6 +17,7 @@ from sottovoce.accounting.gaussian import Floats
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.api.planning import plan
 from sottovoce.api.shuffled import DEFAULT_LOCAL_CAP
+from sottovoce.api.surveys import asked
 from sottovoce.device.client import simulate
 from sottovoce.ground.arguments import share, whole
 from sottovoce.ground.entropy import Seeded
@@ -28,7 +29,6 @@ from sottovoce.measure.runs import seeded
 from sottovoce.measure.simulated_shuffles import SIMULATED, SimulatedShuffle
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.plan import Plan
-from sottovoce.questions.frequencies import Frequencies
 
 CENTRAL = "central"
 HEAD = 10  # the largest values, whose error is told apart
@@ -161,7 +161,7 @@ def _built(only: Population, method: str, terms: _Terms) -> Plan | SimulatedShuf
     options = PLANNED.get(method, {"oracle": method})
     return plan(
         coded(only.schema),
-        Frequencies(attribute, **options),
+        asked("frequencies", attributes=[attribute], **options),
         epsilon=terms.epsilon,
         delta=terms.delta,
         people=terms.people,
