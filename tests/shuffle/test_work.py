@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,6 +108,64 @@ def test_a_later_hop_refuses_a_batch_that_lost_too_many(store: HopStore) -> None
         pass
     assert store.state(PLAN.id) == BatchState.REFUSED
     assert other.heard == []
+
+
+def bytes_of(folder: Path) -> bytes:
+    """All that lies in a folder: SQLite's file, and its log beside it."""
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+class Crashed(Exception):
+    """The process ended here."""
+
+
+class CrashingConnection:
+    """A connection that comes as far as the log's end, and no further."""
+
+    def __init__(self, real: sqlite3.Connection) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def execute(self, query: str, *values: Any) -> sqlite3.Cursor:
+        if "checkpoint" in query:
+            raise Crashed
+        return self._real.execute(query, *values)
+
+
+def test_nothing_of_a_finished_batch_is_left_in_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in free pages and not in the log, also after a crash right behind the deletion."""
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    with HopStore(f"sqlite:///{before}/hop.db") as made:
+        made.begin(PLAN.id)
+        made.add_onions(PLAN.id, ONIONS)
+        assert all(onion[48:80] in bytes_of(before) for onion in ONIONS)
+        with monkeypatch.context() as patched:
+            patched.setattr(made, "_db", CrashingConnection(made._db))
+            with pytest.raises(Crashed):
+                made.finish(PLAN.id, BatchState.DONE)
+        shutil.copytree(before, after)
+        made.finish(PLAN.id, BatchState.DONE)
+        assert not any(onion[48:80] in bytes_of(before) for onion in ONIONS)
+    assert any(onion[48:80] in bytes_of(after) for onion in ONIONS)
+    with HopStore(f"sqlite:///{after}/hop.db") as made:
+        assert made.state(PLAN.id) == BatchState.DONE
+        assert not any(onion[48:80] in bytes_of(after) for onion in ONIONS)
+
+
+def test_a_look_at_chunks_reads_none_of_them(store: HopStore) -> None:
+    """Or a batch of n chunks would cost n^2: nothing that is large stands before what is looked at,
+    or in the keys.
+    """
+    for table in ("incoming", "outgoing"):
+        (sql,) = store._rows("SELECT sql FROM sqlite_master WHERE name = ?", table)[0]
+        columns = [name for _, name, *_ in store._rows(f"PRAGMA table_info({table})")]
+        assert columns[-1] == "data"
+        assert "WITHOUT ROWID" not in sql
 
 
 def test_a_hops_file_does_not_know_who_came_first(tmp_path: Path) -> None:
