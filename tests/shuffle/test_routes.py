@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,17 @@ def test_what_the_first_shuffler_takes(store: HopStore) -> None:
     assert problem(client.post(f"/v1/batches/{PLAN.id}", content=b"x" * 50)) == (404, "not-found")
     assert client.get("/healthz").json()["plans"] == {PLAN.id: "collecting"}
     assert store.count(PLAN.id) == 2
+
+
+def test_a_busy_file_keeps_nobody_else_waiting(store: HopStore) -> None:
+    """A look at a state waits for the file in a thread, not in the loop that serves everybody."""
+    with shuffler(store, 0) as client, ThreadPoolExecutor(2) as pool:
+        with store._lock:
+            looking = pool.submit(client.get, "/healthz")
+            with pytest.raises(TimeoutError):
+                looking.result(0.3)
+            assert pool.submit(client.get, "/elsewhere").result(5).status_code == 404
+        assert looking.result(5).json()["plans"] == {PLAN.id: "collecting"}
 
 
 def test_what_a_later_shuffler_takes(store: HopStore) -> None:

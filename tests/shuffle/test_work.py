@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sottovoce.cli import run
+from sottovoce.device.messages import PROBLEM
 from sottovoce.device.sealing import new_nonce, seal
+from sottovoce.device.sender import SenderAnswer
 from sottovoce.ground.entropy import Seeded
 from sottovoce.ground.errors import BatchClosed, InvalidInput, UnknownPlan
-from sottovoce.service.hop_work import ShufflerWork, Unanswered
+from sottovoce.service.hop_work import Neighbour, ShufflerWork, Unanswered
 from sottovoce.shuffle import messages
 from sottovoce.shuffle.keys import new_key, read_key
 from sottovoce.store.hops import BatchState, HopStore
@@ -84,6 +87,35 @@ def test_a_small_batch_stays_closed_until_enough_good_onions_came(store: HopStor
     shuffler.step()
     assert store.state(PLAN.id) == BatchState.CLOSED
     assert other.heard == []
+
+
+def test_a_trickle_of_garbage_does_not_keep_a_hop_busy(
+    store: HopStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each piece makes it look at all onions once more, and the file is not free meanwhile."""
+    shuffler = work(store, Answering(1))
+    store.add_onions(PLAN.id, [bytes([each]) * len(ONIONS[0]) for each in range(60)])
+    opened = shuffler._layers.open
+
+    def slowly(onions: Iterable[bytes]) -> None:
+        time.sleep(0.05)
+        opened(onions)
+
+    monkeypatch.setattr(shuffler._layers, "open", slowly)
+    wait = shuffler.step()
+    assert wait is not None
+    assert wait >= 20 * 0.05
+
+
+def test_whoever_answers_does_not_write_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    neighbour = Neighbour(PLAN, 0, KEYS[0], 1, "http://next")
+    for type, told in (("busy", "503 busy"), ("words " * 1000, "503")):
+        body = {"type": f"{PROBLEM}{type}"}
+        answer = SenderAnswer(503, body, "application/json")
+        monkeypatch.setattr(neighbour._sender, "ask", lambda *_, answer=answer: answer)
+        with pytest.raises(Unanswered) as wrong:
+            neighbour.ask(messages.BATCH_KIND, b"")
+        assert str(wrong.value) == f"it answered {told}"
 
 
 def test_a_batch_closes_by_the_clock_too(store: HopStore) -> None:
