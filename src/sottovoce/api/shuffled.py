@@ -78,7 +78,7 @@ class ShufflingTarget:
                 f"cap ({most}) must be above epsilon ({asked}): a report by itself always tells "
                 "more than a shuffled one"
             )
-        keys = tuple(hops)
+        keys = tuple(hops) if isinstance(hops, Sequence) else hops
         check_hops(keys)
         added = whole("fakes", fakes, 0, LARGEST_INTEGER)
         return cls(asked, share("delta", delta), expected, surely, most, added, keys)
