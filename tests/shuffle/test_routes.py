@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
+from starlette.types import Message, Receive, Scope, Send
 
 import sottovoce as sv
 from sottovoce.device.messages import ONIONS
@@ -135,6 +136,46 @@ def test_what_a_collector_says_of_a_batch(store: HopStore, survey: Store) -> Non
     app.router.routes.extend(batch_routes(batches))
     with TestClient(app, raise_server_exceptions=False) as client:  # which closes its writer
         said_of_batches(client, store, local, foreign)
+
+
+def test_a_long_list_is_read_once_and_sent_in_pieces(
+    store: HopStore, survey: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody may ask for it: many who read slowly must not hold a copy each."""
+    service = SurveyService(survey)
+    batches = Batches(service, KEYS[2], store)
+    batches.workers.stop()
+    app = make_app(service)
+    app.router.routes.extend(batch_routes(batches))
+    data = bytes(range(256)) * 2000
+    read: list[str] = []
+    noted = store.noted
+
+    def counted(plan_id: str, name: str) -> bytes | None:
+        read.append(name)
+        return noted(plan_id, name)
+
+    monkeypatch.setattr(store, "noted", counted)
+    sizes: list[int] = []
+
+    async def watched(scope: Scope, receive: Receive, send: Send) -> None:
+        async def seen(message: Message) -> None:
+            sizes.append(len(message.get("body", b"")))
+            await send(message)
+
+        await app(scope, receive, seen)
+
+    with TestClient(watched) as client:
+        path = f"/v1/batches/{PLAN.id}/nonces"
+        assert problem(client.get(path)) == (409, "no-reports")
+        store.note(PLAN.id, "list", data)
+        read.clear()
+        for _ in range(3):
+            answer = client.get(path)
+            assert answer.content == data
+            assert answer.headers["content-length"] == str(len(data))
+    assert read == ["list"]
+    assert max(sizes) <= 1 << 16 < len(data)
 
 
 def said_of_batches(client: TestClient, store: HopStore, local: Plan, foreign: Plan) -> None:
