@@ -285,6 +285,9 @@ def test_keys_are_for_their_owner(tmp_path: Path, capsys: pytest.CaptureFixture[
         ({"--close-at": "soon", "--close-after": None}, "must be a time with its zone"),
         ({"--next": None}, "--next are required"),
         ({"--next": "ftp://x"}, "url"),
+        ({"--next": "http://x:y"}, "url"),
+        ({"--collector": "http://[::1"}, "url"),
+        ({"--close-after": "inf"}, "less than or equal to"),
     ],
 )
 def test_bad_input(

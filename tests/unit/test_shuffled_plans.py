@@ -94,6 +94,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a delta of 1": ({"delta": 1}, r"delta \(1.0\) must be greater than 0"),
     "a delta above 1/people": ({"delta": "1e-4"}, "below 1/people"),
     "a cap below epsilon": ({"cap": 0.4}, r"cap \(0.4\) must be above epsilon"),
+    "no cap": ({"cap": 0}, r"cap: epsilon \(0\) must be finite"),
     "few people": ({"people": 2, "delta": "1e-6"}, "too few to hide anybody"),
     "assigned coins": ({"coin": "assigned"}, "names its sender"),
     "one hop": ({"hops": ["ab" * 32]}, "shufflers and the collector's"),

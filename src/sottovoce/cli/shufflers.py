@@ -18,6 +18,7 @@ from sottovoce.ground.extras import require_extra
 if TYPE_CHECKING:
     from sottovoce.store.hops import HopStore
 
+LONGEST_SECONDS = 1_000_000_000  # that a batch may be open: thirty years
 NOT_THROUGH = 1  # exit code: some reports are not in the batch
 KeyFile = Annotated[
     Path | None,
@@ -97,6 +98,7 @@ def shuffler(
             "--close-after",
             metavar="SECONDS",
             min=0,
+            max=LONGEST_SECONDS,
             help="Of the first shuffler: close no batch earlier than so long after its start.",
         ),
     ] = None,
