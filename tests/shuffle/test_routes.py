@@ -144,7 +144,6 @@ def test_a_long_list_is_read_once_and_sent_in_pieces(
     """Everybody may ask for it: many who read slowly must not hold a copy each."""
     service = SurveyService(survey)
     batches = Batches(service, KEYS[2], store)
-    batches.workers.stop()
     app = make_app(service)
     app.router.routes.extend(batch_routes(batches))
     data = bytes(range(256)) * 2000
@@ -169,7 +168,9 @@ def test_a_long_list_is_read_once_and_sent_in_pieces(
         path = f"/v1/batches/{PLAN.id}/nonces"
         assert problem(client.get(path)) == (409, "no-reports")
         store.note(PLAN.id, "list", data)
+        batches.workers.stop()  # which looks at the file too
         read.clear()
+        monkeypatch.setattr(store, "begin", None)  # whoever asks does not write
         for _ in range(3):
             answer = client.get(path)
             assert answer.content == data
@@ -246,6 +247,20 @@ def test_a_collector_stores_a_batch_once(store: HopStore, survey: Store) -> None
     }  # fmt: skip
     assert survey.count(PLAN) == 45
     assert survey.entry(PLAN.id).closed
+    assert len(store.noted(PLAN.id, "list") or b"") == 45 * 16
+
+
+def test_a_survey_that_is_closed_after_a_crash_keeps_its_batch(
+    store: HopStore, survey: Store
+) -> None:
+    received(store, PLAN, last_layers(PLAN, 45))
+    kept = CollectorWork(PLAN, KEYS[2], store, survey)
+    assert kept.step() == 0
+    read = kept._batch()
+    kept._store_reports(read, list(read.reports))
+    survey.close_survey(PLAN.id)  # by the analyst, before the collector runs again
+    assert work(PLAN, store, survey) == BatchState.DONE
+    assert survey.count(PLAN) == 45
     assert len(store.noted(PLAN.id, "list") or b"") == 45 * 16
 
 

@@ -82,8 +82,9 @@ class CollectorWork(HopWork):
             try:
                 self._store_reports(read, nonces)
             except (SurveyClosed, UnknownPlan) as wrong:
-                self.refuse(str(wrong), **counts)
-                return None
+                if not self._are_stored(len(nonces)):
+                    self.refuse(str(wrong), **counts)
+                    return None
             self.store.note(plan_id, _STORED, b"1")
         self._analysts.close_survey(plan_id)  # there is one batch
         self.store.note(plan_id, LIST, written_list(plan_id, nonces))
@@ -101,6 +102,13 @@ class CollectorWork(HopWork):
         ids = np.frombuffer(b"".join(id for id, _ in rows), np.uint8).reshape(len(rows), -1)
         reports = Reports.collect(self.plan, (read.reports[nonce] for _, nonce in rows))
         self._analysts.append(self.plan, ids, reports)
+
+    def _are_stored(self, count: int) -> bool:
+        """Whether they were before: somebody may have closed the survey after a crash."""
+        try:
+            return self._analysts.count(self.plan) == count
+        except UnknownPlan:
+            return False
 
     # -- fakes
 
@@ -167,7 +175,8 @@ class Batches:
             raise Problem("not-found", "this plan's reports come one by one; it has no batches")
         if plan.shuffling.hops[-1] != self.key.public:
             raise Problem("not-found", "this collector has not the key that the plan names")
-        await run_in_threadpool(self._begin, plan)
+        if not self.workers.has(plan.id):  # or everybody who asks would wait for the file, to write
+            await run_in_threadpool(self._begin, plan)
         return plan
 
     def take(self, plan: Plan, message: Message) -> bytes:

@@ -149,9 +149,13 @@ class HopWorkers:
             self._threads.append(thread)
             thread.start()
 
+    def has(self, plan_id: str) -> bool:
+        """Whether the work on a plan was begun."""
+        return plan_id in self._wake
+
     def wake(self, plan_id: str) -> None:
         """Look at a plan now."""
-        if plan_id in self._wake:
+        if self.has(plan_id):
             self._wake[plan_id].set()
 
     def _run(self, work: HopWork, wake: threading.Event) -> None:

@@ -107,6 +107,8 @@ class HopStore:
             self._db = connect(self._path)
             try:
                 self._prepare()
+                if create:  # it is to be worked on, and a crash may have come before it
+                    self._forget()
                 if address.most_pages is not None:
                     self._db.execute(f"PRAGMA max_page_count = {address.most_pages}")
             except BaseException:
@@ -132,7 +134,6 @@ class HopStore:
                 f"store ({self._path}) has version {version}; this sottovoce reads version "
                 f"{HOP_VERSION}"
             )
-        self._forget()  # a crash may have come before it
 
     def __enter__(self) -> Self:
         return self
