@@ -215,8 +215,8 @@ def spotcheck(
 
     The collector publishes a hash of every nonce of a finished batch; the nonces that were sent
     stand in the journal of `sottovoce send`. Whoever changed or dropped a share of the batch
-    changed as large a share of these on average, and could not know which they are. The exit code
-    is 1 if one is missing.
+    changed as large a share of these on average, and could not know which they are, unless the
+    first shuffler knows from where checks are sent. The exit code is 1 if one is missing.
 
     Example:  sottovoce spotcheck plan.json people.csv --at http://127.0.0.1:8700
     """
