@@ -264,6 +264,18 @@ def test_a_survey_that_is_closed_after_a_crash_keeps_its_batch(
     assert len(store.noted(PLAN.id, "list") or b"") == 45 * 16
 
 
+def test_another_batch_of_a_closed_survey_is_refused(
+    tmp_path: Path, store: HopStore, survey: Store
+) -> None:
+    received(store, PLAN, last_layers(PLAN, 45))
+    assert work(PLAN, store, survey) == BatchState.DONE
+    with HopStore(f"sqlite:///{tmp_path}/new.db") as new:  # the file of batches was lost
+        received(new, PLAN, last_layers(PLAN, 45, seed=2))
+        assert work(PLAN, new, survey) == BatchState.REFUSED
+        assert new.noted(PLAN.id, "list") is None
+    assert survey.count(PLAN) == 45
+
+
 def test_a_collector_stores_nothing_of_a_small_batch(store: HopStore, survey: Store) -> None:
     received(store, PLAN, last_layers(PLAN, 39) * 2)
     assert work(PLAN, store, survey) == BatchState.REFUSED

@@ -82,7 +82,7 @@ class CollectorWork(HopWork):
             try:
                 self._store_reports(read, nonces)
             except (SurveyClosed, UnknownPlan) as wrong:
-                if not self._are_stored(len(nonces)):
+                if not self._are_stored(nonces):
                     self.refuse(str(wrong), **counts)
                     return None
             self.store.note(plan_id, _STORED, b"1")
@@ -103,12 +103,14 @@ class CollectorWork(HopWork):
         reports = Reports.collect(self.plan, (read.reports[nonce] for _, nonce in rows))
         self._analysts.append(self.plan, ids, reports)
 
-    def _are_stored(self, count: int) -> bool:
-        """Whether they were before: somebody may have closed the survey after a crash."""
+    def _are_stored(self, nonces: list[bytes]) -> bool:
+        """Whether just these were before: somebody may have closed the survey after a crash."""
         try:
-            return self._analysts.count(self.plan) == count
+            stretches = list(self._analysts.scan(self.plan))
         except UnknownPlan:
             return False
+        found = sorted(id.tobytes() for stretch in stretches for id in stretch.ids)
+        return found == sorted(report_id(self.plan.id, nonce) for nonce in nonces)
 
     # -- fakes
 
