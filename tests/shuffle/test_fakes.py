@@ -84,6 +84,16 @@ def test_bad_fakes_pass_with_at_most_the_stated_chance(bad: int) -> None:
         assert len(found(foreseen, wrong)) == 3
 
 
+@pytest.mark.parametrize("seeds", [[0] * 6, [0, 0, 1, 1, 2, 2], [0, 1, 2, 3, 4, 4]])
+def test_one_fake_does_not_stand_for_several(seeds: list[int]) -> None:
+    """Whoever commits to a seed again adds fewer fakes, each as it must be, and none may stay."""
+    again = [SEEDS[each] for each in seeds]
+    committed = commitment([hash_of(seed) for seed in again])
+    for opened in ALL_HALVES:
+        with pytest.raises(BiasedFakes, match="more than once"):
+            check_opening(PLAN, committed, BEACON, opened, opening(again, opened), BATCH)
+
+
 def test_fakes_that_another_hop_took_out_are_missed() -> None:
     opened = ALL_HALVES[0]
     gone = {nonce: BATCH[nonce] for nonce in list(BATCH)[1:]}

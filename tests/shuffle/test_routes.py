@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
+from starlette.types import Message, Receive, Scope, Send
 
 import sottovoce as sv
 from sottovoce.device.messages import ONIONS
@@ -89,6 +91,17 @@ def test_what_the_first_shuffler_takes(store: HopStore) -> None:
     assert store.count(PLAN.id) == 2
 
 
+def test_a_busy_file_keeps_nobody_else_waiting(store: HopStore) -> None:
+    """A look at a state waits for the file in a thread, not in the loop that serves everybody."""
+    with shuffler(store, 0) as client, ThreadPoolExecutor(2) as pool:
+        with store._lock:
+            looking = pool.submit(client.get, "/healthz")
+            with pytest.raises(TimeoutError):
+                looking.result(0.3)
+            assert pool.submit(client.get, "/elsewhere").result(5).status_code == 404
+        assert looking.result(5).json()["plans"] == {PLAN.id: "collecting"}
+
+
 def test_what_a_later_shuffler_takes(store: HopStore) -> None:
     client, path = shuffler(store, 1), f"/v1/batches/{PLAN.id}"
     inner = open_layer(ONION, KEYS[0], PLAN.id, 0)
@@ -123,6 +136,47 @@ def test_what_a_collector_says_of_a_batch(store: HopStore, survey: Store) -> Non
     app.router.routes.extend(batch_routes(batches))
     with TestClient(app, raise_server_exceptions=False) as client:  # which closes its writer
         said_of_batches(client, store, local, foreign)
+
+
+def test_a_long_list_is_read_once_and_sent_in_pieces(
+    store: HopStore, survey: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody may ask for it: many who read slowly must not hold a copy each."""
+    service = SurveyService(survey)
+    batches = Batches(service, KEYS[2], store)
+    app = make_app(service)
+    app.router.routes.extend(batch_routes(batches))
+    data = bytes(range(256)) * 2000
+    read: list[str] = []
+    noted = store.noted
+
+    def counted(plan_id: str, name: str) -> bytes | None:
+        read.append(name)
+        return noted(plan_id, name)
+
+    monkeypatch.setattr(store, "noted", counted)
+    sizes: list[int] = []
+
+    async def watched(scope: Scope, receive: Receive, send: Send) -> None:
+        async def seen(message: Message) -> None:
+            sizes.append(len(message.get("body", b"")))
+            await send(message)
+
+        await app(scope, receive, seen)
+
+    with TestClient(watched) as client:
+        path = f"/v1/batches/{PLAN.id}/nonces"
+        assert problem(client.get(path)) == (409, "no-reports")
+        store.note(PLAN.id, "list", data)
+        batches.workers.stop()  # which looks at the file too
+        read.clear()
+        monkeypatch.setattr(store, "begin", None)  # whoever asks does not write
+        for _ in range(3):
+            answer = client.get(path)
+            assert answer.content == data
+            assert answer.headers["content-length"] == str(len(data))
+    assert read == ["list"]
+    assert max(sizes) <= 1 << 16 < len(data)
 
 
 def said_of_batches(client: TestClient, store: HopStore, local: Plan, foreign: Plan) -> None:
@@ -194,6 +248,32 @@ def test_a_collector_stores_a_batch_once(store: HopStore, survey: Store) -> None
     assert survey.count(PLAN) == 45
     assert survey.entry(PLAN.id).closed
     assert len(store.noted(PLAN.id, "list") or b"") == 45 * 16
+
+
+def test_a_survey_that_is_closed_after_a_crash_keeps_its_batch(
+    store: HopStore, survey: Store
+) -> None:
+    received(store, PLAN, last_layers(PLAN, 45))
+    kept = CollectorWork(PLAN, KEYS[2], store, survey)
+    assert kept.step() == 0
+    read = kept._batch()
+    kept._store_reports(read, list(read.reports))
+    survey.close_survey(PLAN.id)  # by the analyst, before the collector runs again
+    assert work(PLAN, store, survey) == BatchState.DONE
+    assert survey.count(PLAN) == 45
+    assert len(store.noted(PLAN.id, "list") or b"") == 45 * 16
+
+
+def test_another_batch_of_a_closed_survey_is_refused(
+    tmp_path: Path, store: HopStore, survey: Store
+) -> None:
+    received(store, PLAN, last_layers(PLAN, 45))
+    assert work(PLAN, store, survey) == BatchState.DONE
+    with HopStore(f"sqlite:///{tmp_path}/new.db") as new:  # the file of batches was lost
+        received(new, PLAN, last_layers(PLAN, 45, seed=2))
+        assert work(PLAN, new, survey) == BatchState.REFUSED
+        assert new.noted(PLAN.id, "list") is None
+    assert survey.count(PLAN) == 45
 
 
 def test_a_collector_stores_nothing_of_a_small_batch(store: HopStore, survey: Store) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sottovoce.cli import run
+from sottovoce.device.messages import PROBLEM
 from sottovoce.device.sealing import new_nonce, seal
+from sottovoce.device.sender import SenderAnswer
 from sottovoce.ground.entropy import Seeded
 from sottovoce.ground.errors import BatchClosed, InvalidInput, UnknownPlan
-from sottovoce.service.hop_work import ShufflerWork, Unanswered
+from sottovoce.service.hop_work import Neighbour, ShufflerWork, Unanswered
 from sottovoce.shuffle import messages
 from sottovoce.shuffle.keys import new_key, read_key
 from sottovoce.store.hops import BatchState, HopStore
@@ -85,6 +89,35 @@ def test_a_small_batch_stays_closed_until_enough_good_onions_came(store: HopStor
     assert other.heard == []
 
 
+def test_a_trickle_of_garbage_does_not_keep_a_hop_busy(
+    store: HopStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each piece makes it look at all onions once more, and the file is not free meanwhile."""
+    shuffler = work(store, Answering(1))
+    store.add_onions(PLAN.id, [bytes([each]) * len(ONIONS[0]) for each in range(60)])
+    opened = shuffler._layers.open
+
+    def slowly(onions: Iterable[bytes]) -> None:
+        time.sleep(0.05)
+        opened(onions)
+
+    monkeypatch.setattr(shuffler._layers, "open", slowly)
+    wait = shuffler.step()
+    assert wait is not None
+    assert wait >= 20 * 0.05
+
+
+def test_whoever_answers_does_not_write_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    neighbour = Neighbour(PLAN, 0, KEYS[0], 1, "http://next")
+    for type, told in (("busy", "503 busy"), ("words " * 1000, "503")):
+        body = {"type": f"{PROBLEM}{type}"}
+        answer = SenderAnswer(503, body, "application/json")
+        monkeypatch.setattr(neighbour._sender, "ask", lambda *_, answer=answer: answer)
+        with pytest.raises(Unanswered) as wrong:
+            neighbour.ask(messages.BATCH_KIND, b"")
+        assert str(wrong.value) == f"it answered {told}"
+
+
 def test_a_batch_closes_by_the_clock_too(store: HopStore) -> None:
     store.add_onions(PLAN.id, ONIONS)
     store.begin(PLAN.id, closes=1 << 40, moves=True)
@@ -107,6 +140,64 @@ def test_a_later_hop_refuses_a_batch_that_lost_too_many(store: HopStore) -> None
         pass
     assert store.state(PLAN.id) == BatchState.REFUSED
     assert other.heard == []
+
+
+def bytes_of(folder: Path) -> bytes:
+    """All that lies in a folder: SQLite's file, and its log beside it."""
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+class Crashed(Exception):
+    """The process ended here."""
+
+
+class CrashingConnection:
+    """A connection that comes as far as the log's end, and no further."""
+
+    def __init__(self, real: sqlite3.Connection) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def execute(self, query: str, *values: Any) -> sqlite3.Cursor:
+        if "checkpoint" in query:
+            raise Crashed
+        return self._real.execute(query, *values)
+
+
+def test_nothing_of_a_finished_batch_is_left_in_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in free pages and not in the log, also after a crash right behind the deletion."""
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    with HopStore(f"sqlite:///{before}/hop.db") as made:
+        made.begin(PLAN.id)
+        made.add_onions(PLAN.id, ONIONS)
+        assert all(onion[48:80] in bytes_of(before) for onion in ONIONS)
+        with monkeypatch.context() as patched:
+            patched.setattr(made, "_db", CrashingConnection(made._db))
+            with pytest.raises(Crashed):
+                made.finish(PLAN.id, BatchState.DONE)
+        shutil.copytree(before, after)
+        made.finish(PLAN.id, BatchState.DONE)
+        assert not any(onion[48:80] in bytes_of(before) for onion in ONIONS)
+    assert any(onion[48:80] in bytes_of(after) for onion in ONIONS)
+    with HopStore(f"sqlite:///{after}/hop.db") as made:
+        assert made.state(PLAN.id) == BatchState.DONE
+        assert not any(onion[48:80] in bytes_of(after) for onion in ONIONS)
+
+
+def test_a_look_at_chunks_reads_none_of_them(store: HopStore) -> None:
+    """Or a batch of n chunks would cost n^2: nothing that is large stands before what is looked at,
+    or in the keys.
+    """
+    for table in ("incoming", "outgoing"):
+        (sql,) = store._rows("SELECT sql FROM sqlite_master WHERE name = ?", table)[0]
+        columns = [name for _, name, *_ in store._rows(f"PRAGMA table_info({table})")]
+        assert columns[-1] == "data"
+        assert "WITHOUT ROWID" not in sql
 
 
 def test_a_hops_file_does_not_know_who_came_first(tmp_path: Path) -> None:
@@ -194,6 +285,9 @@ def test_keys_are_for_their_owner(tmp_path: Path, capsys: pytest.CaptureFixture[
         ({"--close-at": "soon", "--close-after": None}, "must be a time with its zone"),
         ({"--next": None}, "--next are required"),
         ({"--next": "ftp://x"}, "url"),
+        ({"--next": "http://x:y"}, "url"),
+        ({"--collector": "http://[::1"}, "url"),
+        ({"--close-after": "inf"}, "less than or equal to"),
     ],
 )
 def test_bad_input(

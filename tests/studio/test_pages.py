@@ -177,7 +177,7 @@ def test_the_preview_predicts_what_the_plan_says(browser: httpx.Client) -> None:
 
 
 def test_a_shuffled_survey_says_three_things_at_once(browser: httpx.Client) -> None:
-    hops = "\n".join([digits * 32 for digits in ("ab", "CD")])
+    hops = "\n".join([digits * 32 for digits in ("1b", "2D")])
     shuffled = {**FORM, "trust": "shuffled", "delta": "1e-6", "hops": hops}
     found = browser.post("/new/preview", data=shuffled).json()
     assert found["wrong"] is None

@@ -149,6 +149,20 @@ def bad_parts() -> Iterator[tuple[str, dict[str, Any]]]:
         ("a list of lists", [[first], [second]]),
     ):
         yield why, {"hops": hops}
+    field = 2**255 - 19
+    eighths = (  # of order 8 (RFC 7748's curve)
+        325606250916557431795983626356110631294008115727848805560023387167927233504,
+        39382357235489614581723060781553021112529911719440698176882885853963445705823,
+    )
+    for point in (0, 1, field - 1, *eighths):
+        yield f"a key of low order: {point}", {"hops": [first, _key_of(point)]}
+    good = int.from_bytes(bytes.fromhex(second), "little")
+    for why, number in (("zero", field), ("one", field + 1), ("a key", good + 2**255)):
+        yield f"another way to write {why}", {"hops": [first, _key_of(number)]}
+
+
+def _key_of(number: int) -> str:
+    return number.to_bytes(32, "little").hex()
 
 
 def bad_texts(plan: Plan) -> Iterator[tuple[str, str]]:

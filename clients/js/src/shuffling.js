@@ -1,6 +1,6 @@
 // What a plan says of those who mix its reports.
 
-import { LARGEST, option } from "./bytes.js";
+import { fromHex, LARGEST, option, toInteger } from "./bytes.js";
 import { readDelta } from "./encodings.js";
 import { keys, need } from "./errors.js";
 import { readEpsilon } from "./oracles.js";
@@ -11,6 +11,20 @@ const MOST_HOPS = 16;
 export const sealedPlans = new Set();
 
 export const isId = (text) => typeof text === "string" && /^[0-9a-f]{64}$/.test(text);
+
+// of Curve25519: its field, and the points with which every secret is zero
+const FIELD = 2n ** 255n - 19n;
+const LOW_ORDER = [
+  0n, 1n, FIELD - 1n,
+  325606250916557431795983626356110631294008115727848805560023387167927233504n,
+  39382357235489614581723060781553021112529911719440698176882885853963445705823n,
+];
+
+/** Whether a key is written in its one way, and no point of low order: found before anything is spent. */
+function isPoint(key) {
+  const u = toInteger(fromHex("plan: hops", key));
+  return u < FIELD && !LOW_ORDER.includes(u);
+}
 
 /** A chance that nobody can bring about. */
 export const isSmall = ([top, bottom], people) => 1000n * top <= bottom && top * people < bottom;
@@ -28,6 +42,7 @@ export function readShuffling(data, own, people, roundPeople) {
   need(Array.isArray(hops) && hops.every(isId), "plan: hops must be public keys");
   need(hops.length !== 1 && hops.length <= MOST_HOPS, "plan: hops must be those of shufflers and the collector's");
   need(new Set(hops).size === hops.length, "plan: hops must be different keys");
+  need(hops.every(isPoint), "plan: hops must be public keys of X25519");
   return Object.freeze({
     epsilon: analyst.epsilon,
     delta: Number(delta[0]) / Number(delta[1]),

@@ -106,7 +106,7 @@ def _check_local(
         "cap": cap != DEFAULT_LOCAL_CAP,
         "fakes": fakes != 0,
         "least": least is not None,
-        "hops": len(hops) > 0,
+        "hops": bool(hops),
     }
     for name, is_given in parts.items():
         if is_given:

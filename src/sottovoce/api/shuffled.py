@@ -72,13 +72,17 @@ class ShufflingTarget:
         surely = max(2, math.floor(EXPECTED_SHARE * expected))
         if least is not None:
             surely = whole("least", least, 2, expected)
-        asked, most = parse_epsilon(epsilon), parse_epsilon(cap)
+        asked = parse_epsilon(epsilon)
+        try:
+            most = parse_epsilon(cap)
+        except InvalidInput as wrong:
+            raise InvalidInput(f"cap: {wrong}") from None
         if most <= asked:
             raise InvalidInput(
                 f"cap ({most}) must be above epsilon ({asked}): a report by itself always tells "
                 "more than a shuffled one"
             )
-        keys = tuple(hops)
+        keys = tuple(hops) if isinstance(hops, Sequence) else hops
         check_hops(keys)
         added = whole("fakes", fakes, 0, LARGEST_INTEGER)
         return cls(asked, share("delta", delta), expected, surely, most, added, keys)

@@ -18,6 +18,7 @@ from sottovoce.ground.extras import require_extra
 if TYPE_CHECKING:
     from sottovoce.store.hops import HopStore
 
+LONGEST_SECONDS = 1_000_000_000  # that a batch may be open: thirty years
 NOT_THROUGH = 1  # exit code: some reports are not in the batch
 KeyFile = Annotated[
     Path | None,
@@ -97,6 +98,7 @@ def shuffler(
             "--close-after",
             metavar="SECONDS",
             min=0,
+            max=LONGEST_SECONDS,
             help="Of the first shuffler: close no batch earlier than so long after its start.",
         ),
     ] = None,
@@ -213,8 +215,8 @@ def spotcheck(
 
     The collector publishes a hash of every nonce of a finished batch; the nonces that were sent
     stand in the journal of `sottovoce send`. Whoever changed or dropped a share of the batch
-    changed as large a share of these on average, and could not know which they are. The exit code
-    is 1 if one is missing.
+    changed as large a share of these on average, and could not know which they are, unless the
+    first shuffler knows from where checks are sent. The exit code is 1 if one is missing.
 
     Example:  sottovoce spotcheck plan.json people.csv --at http://127.0.0.1:8700
     """

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from sottovoce.device.assignment import Assignment
 from sottovoce.device.messages import (
@@ -56,19 +56,28 @@ class SenderAnswer:
     media_type: str
 
 
+def address_parts(url: str) -> SplitResult | None:
+    """What a server's address says; None of what is none.
+
+    >>> address_parts("https://example.org/to").path, address_parts("http://example.org:x")
+    ('/to', None)
+    """
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # which refuses others than numbers
+    except ValueError:
+        return None
+    return parts if parts.scheme in _PORTS and parts.hostname else None
+
+
 class Sender:
     """One connection to a collector, kept open. Once ``stop`` is set it does not wait any more."""
 
     def __init__(
         self, url: str, patience: float | None = None, stop: threading.Event | None = None
     ) -> None:
-        parts = urlsplit(url)
-        if (
-            parts.scheme not in ("http", "https")
-            or not parts.hostname
-            or parts.query
-            or parts.fragment
-        ):
+        parts = address_parts(url)
+        if parts is None or not parts.hostname or parts.query or parts.fragment:
             raise InvalidInput(f"url ({url}) must be http://HOST[:PORT] or https://HOST[:PORT]")
         self._kind = (
             http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection

@@ -18,6 +18,15 @@ from sottovoce.protocol.guarantee import Guarantee, Promise, at_most, at_most_pe
 
 MAX_HOPS = 16
 _KEY = re.compile("[0-9a-f]{64}")
+# of Curve25519 (RFC 7748): its field, and the points with which every secret is zero
+_FIELD = 2**255 - 19
+_LOW_ORDER = (
+    0,
+    1,
+    _FIELD - 1,
+    325606250916557431795983626356110631294008115727848805560023387167927233504,
+    39382357235489614581723060781553021112529911719440698176882885853963445705823,
+)
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,15 @@ def check_hops(hops: Any) -> None:
         )
     if len(set(hops)) < len(hops):
         raise InvalidInput("hops must be different keys: one who holds two mixes nothing between")
+    if not all(map(_is_point, hops)):
+        # found here, since a device that met it while it seals would have spent epsilon before
+        raise InvalidInput("hops must be public keys of X25519, as `sottovoce key` prints them")
+
+
+def _is_point(key: str) -> bool:
+    """Whether a key is written in its one way, and no point of low order."""
+    u = int.from_bytes(bytes.fromhex(key), "little")
+    return u < _FIELD and u not in _LOW_ORDER
 
 
 @dataclass(frozen=True)

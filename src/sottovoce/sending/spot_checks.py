@@ -6,9 +6,9 @@ import http.client
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from sottovoce.device.sealing import hops_of
+from sottovoce.device.sender import address_parts
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.sending.journal import Record, journal_beside
 from sottovoce.shuffle.checks import chance_of_seeing, missing
@@ -53,8 +53,8 @@ def spot_check(plan: Plan, people: Path, url: str, journal: Path | None = None) 
 
 
 def _published(url: str, plan: Plan) -> bytes:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    parts = address_parts(url)
+    if parts is None or not parts.hostname:
         raise InvalidInput(f"at ({url}) must be http://HOST[:PORT] or https://HOST[:PORT]")
     is_secure = parts.scheme == "https"
     kind = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection

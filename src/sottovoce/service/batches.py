@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import numpy as np
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from sottovoce.device.sealing import PrivateKey, onion_size
@@ -18,6 +19,7 @@ from sottovoce.service.hop_routes import answered, take_chunk
 from sottovoce.service.hop_work import IDLE_SECONDS, HopWork, HopWorkers
 from sottovoce.service.logs import log
 from sottovoce.service.problems import Problem
+from sottovoce.service.streams import PIECE
 from sottovoce.service.survey_service import SurveyService
 from sottovoce.shuffle import messages
 from sottovoce.shuffle.batch import ReadBatch, added_fakes, hop_of, read_batch, shuffling_of
@@ -80,8 +82,9 @@ class CollectorWork(HopWork):
             try:
                 self._store_reports(read, nonces)
             except (SurveyClosed, UnknownPlan) as wrong:
-                self.refuse(str(wrong), **counts)
-                return None
+                if not self._are_stored(nonces):
+                    self.refuse(str(wrong), **counts)
+                    return None
             self.store.note(plan_id, _STORED, b"1")
         self._analysts.close_survey(plan_id)  # there is one batch
         self.store.note(plan_id, LIST, written_list(plan_id, nonces))
@@ -99,6 +102,15 @@ class CollectorWork(HopWork):
         ids = np.frombuffer(b"".join(id for id, _ in rows), np.uint8).reshape(len(rows), -1)
         reports = Reports.collect(self.plan, (read.reports[nonce] for _, nonce in rows))
         self._analysts.append(self.plan, ids, reports)
+
+    def _are_stored(self, nonces: list[bytes]) -> bool:
+        """Whether just these were before: somebody may have closed the survey after a crash."""
+        try:
+            stretches = list(self._analysts.scan(self.plan))
+        except UnknownPlan:
+            return False
+        found = sorted(id.tobytes() for stretch in stretches for id in stretch.ids)
+        return found == sorted(report_id(self.plan.id, nonce) for nonce in nonces)
 
     # -- fakes
 
@@ -129,6 +141,7 @@ class Batches:
     def __init__(self, service: SurveyService, key: PrivateKey, store: HopStore) -> None:
         self.service, self.key, self.store = service, key, store
         self.workers = HopWorkers()
+        self._list: tuple[str, bytes] | None = None  # a plan's, which does not change any more
 
     def start(self) -> None:
         """Go on with the batches of all plans that name this key."""
@@ -146,6 +159,16 @@ class Batches:
         self.workers.stop()
         self.store.close()
 
+    def listed(self, plan_id: str) -> bytes | None:
+        """The public list of a finished batch. One is kept, for all who ask at once."""
+        kept = self._list
+        if kept is not None and kept[0] == plan_id:
+            return kept[1]
+        found = self.store.noted(plan_id, LIST)
+        if found is not None:
+            self._list = (plan_id, found)
+        return found
+
     async def plan(self, request: Request) -> Plan:
         """The plan that a request names, if this collector is its last hop."""
         cache = self.service.plan_cache
@@ -154,7 +177,8 @@ class Batches:
             raise Problem("not-found", "this plan's reports come one by one; it has no batches")
         if plan.shuffling.hops[-1] != self.key.public:
             raise Problem("not-found", "this collector has not the key that the plan names")
-        await run_in_threadpool(self._begin, plan)
+        if not self.workers.has(plan.id):  # or everybody who asks would wait for the file, to write
+            await run_in_threadpool(self._begin, plan)
         return plan
 
     def take(self, plan: Plan, message: Message) -> bytes:
@@ -218,10 +242,11 @@ def batch_routes(batches: Batches) -> list[Route]:
 
     async def nonces(request: Request) -> Response:
         plan = await batches.plan(request)
-        found = await run_in_threadpool(batches.store.noted, plan.id, LIST)
+        found = await run_in_threadpool(batches.listed, plan.id)
         if found is None:
             raise Problem("no-reports", "the batch of this plan is not finished")
-        return Response(found, media_type=LISTED_KIND)
+        length = {"Content-Length": str(len(found))}
+        return StreamingResponse(_pieces(found), media_type=LISTED_KIND, headers=length)
 
     return [
         Route("/v1/batches/{id:str}", chunk, methods=["POST"]),
@@ -229,6 +254,11 @@ def batch_routes(batches: Batches) -> list[Route]:
         Route("/v1/batches/{id:str}/nonces", nonces, methods=["GET"]),
         Route("/v1/fakes/{id:str}/{kind:str}", fakes, methods=["POST"]),
     ]
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    """What is sent at once, so that who reads slowly holds no copy of the whole."""
+    return (data[start : start + PIECE] for start in range(0, len(data), PIECE))
 
 
 def _name(kind: str, hop: int) -> str:

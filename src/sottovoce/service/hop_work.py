@@ -15,6 +15,7 @@ from sottovoce.ground.entropy import System
 from sottovoce.ground.errors import SottovoceError
 from sottovoce.protocol.plan import Plan
 from sottovoce.service.logs import log, log_mistake
+from sottovoce.service.problems import PROBLEMS
 from sottovoce.shuffle import messages
 from sottovoce.shuffle.batch import (
     OpenedLayers,
@@ -38,6 +39,7 @@ from sottovoce.shuffle.messages import HopLink, chunks, split
 from sottovoce.store.hops import REASON, BatchState, HopStore
 
 LOOK_SECONDS = 0.2  # between two looks whether a batch may close
+LOOK_SHARE = 20  # times as long as a look took is waited, if that is longer
 IDLE_SECONDS = 5.0  # the same for what wakes a thread when it comes
 FIRST_WAIT, MOST_WAIT = 0.1, 30.0  # seconds before a hop that did not answer is asked again
 MESSAGE_KIND = "application/octet-stream"
@@ -68,6 +70,7 @@ class Neighbour:
         if answer.status != 200:
             told = answer.body if isinstance(answer.body, dict) else {}
             problem = str(told.get("type", "")).removeprefix(PROBLEM)
+            problem = problem if problem in PROBLEMS else ""  # or whoever answers writes our log
             raise Unanswered(f"it answered {answer.status} {problem}".rstrip())
         return self._link.read_answer(sent, answer.body)
 
@@ -78,6 +81,13 @@ class Neighbour:
 HOP_PATHS = dict.fromkeys(
     (messages.COMMIT_KIND, messages.HALF_KIND, messages.OPENING_KIND), "/v1/fakes"
 ) | {messages.BATCH_KIND: "/v1/batches"}
+
+
+def _until_next_look(start: float) -> float:
+    """Seconds to wait: a look at many onions takes a while, and should not take most of the time,
+    or a trickle of garbage would keep everybody else's from being taken.
+    """
+    return max(LOOK_SECONDS, LOOK_SHARE * (time.perf_counter() - start))
 
 
 class HopWork(ABC):
@@ -139,9 +149,13 @@ class HopWorkers:
             self._threads.append(thread)
             thread.start()
 
+    def has(self, plan_id: str) -> bool:
+        """Whether the work on a plan was begun."""
+        return plan_id in self._wake
+
     def wake(self, plan_id: str) -> None:
         """Look at a plan now."""
-        if plan_id in self._wake:
+        if self.has(plan_id):
             self._wake[plan_id].set()
 
     def _run(self, work: HopWork, wake: threading.Event) -> None:
@@ -204,13 +218,12 @@ class ShufflerWork(HopWork):
         start = time.perf_counter()
         waiting = self.store.count(self.plan.id)
         if waiting < self.least + self._tried:
-            # counting many takes a while, and should not take most of the time
-            return max(LOOK_SECONDS, 20 * (time.perf_counter() - start))
+            return _until_next_look(start)
         self._layers.open(self.store.onions(self.plan.id))
         good = len(self._layers.inner())
         if good < self.least:  # it stays open for others, and nothing of it is passed on
             self._tried = waiting - good
-            return LOOK_SECONDS
+            return _until_next_look(start)
         self.store.set_state(self.plan.id, BatchState.CLOSED)
         return 0
 

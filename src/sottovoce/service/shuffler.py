@@ -88,6 +88,10 @@ class Shuffler:
         for work in self._works:
             self.workers.begin(work)
 
+    def states(self) -> dict[str, str]:
+        """How far the batch of each plan is."""
+        return {plan_id: str(self.store.state(plan_id)) for plan_id in self.plans}
+
     def plan(self, request: Request, is_first: bool) -> Plan:
         """The plan that a request names, if this hop of it takes such requests."""
         plan = self.plans.get(request.path_params["id"])
@@ -133,8 +137,7 @@ def shuffler_app(shuffler: Shuffler, settings: Settings | None = None) -> ASGIAp
 
     async def states(_: Request) -> Response:
         # no numbers: how many came, and when, is what an observer would learn of others
-        plans = {plan_id: str(shuffler.store.state(plan_id)) for plan_id in shuffler.plans}
-        return JSONResponse({"status": "ok", "plans": plans})
+        return JSONResponse({"status": "ok", "plans": await run_in_threadpool(shuffler.states)})
 
     @asynccontextmanager
     async def lifespan(_: Any) -> Any:

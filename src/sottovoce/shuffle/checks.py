@@ -1,8 +1,9 @@
 """Spot checks: whether one's own reports came through, from the list that a collector publishes.
 
 A checker sends reports of its own as everybody does, remembers their nonces, and looks for them in
-the list of a finished batch. Shufflers cannot tell its onions from others, so that whoever changes
-a share phi of a batch changes the same share of the checker's reports on average.
+the list of a finished batch. Shufflers cannot tell its onions from others by what they are, so that
+whoever changes a share phi of a batch changes the same share of the checker's reports on average.
+The first one sees where onions come from: the checker's must come as everybody's do.
 """
 
 from __future__ import annotations

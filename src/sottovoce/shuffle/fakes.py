@@ -2,7 +2,8 @@
 
 A shuffler draws 2M seeds and commits to them. Only then does it learn a beacon, and each fake
 follows from its seed and the beacon. When the batch has come through, the collector opens a random
-half: these must stand in the batch as they must be, and are taken out; M fakes stay. Of k fakes
+half: these must stand in the batch as they must be, and are taken out; M fakes stay. All seeds
+differ, opened or not, or one fake could stand for several. Of k fakes
 that are not as they must be, all stay unopened with a chance of at most 2^-k.
 """
 
@@ -120,8 +121,11 @@ def check_opening(
         raise CorruptReport(f"opening: {len(shown)} bytes must be {FAKE_SEED_BYTES * len(opened)}")
     pieces = [shown[at : at + FAKE_SEED_BYTES] for at in range(0, len(shown), FAKE_SEED_BYTES)]
     both = list(zip(pieces, opened.tolist(), strict=True))
-    if commitment([hash_of(piece) if known else piece for piece, known in both]) != committed:
+    hashes = [hash_of(piece) if known else piece for piece, known in both]
+    if commitment(hashes) != committed:
         raise BiasedFakes("fakes: what was opened is not what was committed to")
+    if len(set(hashes)) < len(hashes):  # one onion would stand for all fakes of its seed
+        raise BiasedFakes("fakes: a seed was committed to more than once")
     fakes = [fake_of(plan, seed, beacon) for seed, known in both if known]
     wrong = sum(reports.get(fake.nonce) != fake.report for fake in fakes)
     if wrong:

@@ -1,7 +1,8 @@
 """Where a hop keeps its batches until the next one has them: a SQLite file of its own.
 
-Onions are kept by their bytes alone, in an index without row numbers: the file says nothing of the
-order in which they came. What leaves is written here first, so that it leaves once more as it was
+Onions are kept by their bytes alone, in an index without row numbers: no query tells the order in
+which they came. While they wait, SQLite's log beside the file does, and where they lie in its
+pages. What leaves is written here first, so that it leaves once more as it was
 after a crash. What was acknowledged is deleted and overwritten.
 """
 
@@ -31,12 +32,14 @@ _SCHEMA = (
        WITHOUT ROWID""",
     """CREATE TABLE onions (plan TEXT NOT NULL, onion BLOB NOT NULL, PRIMARY KEY (plan, onion))
        WITHOUT ROWID""",
+    # chunks are large: their keys are apart from them, and data comes last, so that a look at many
+    # rows reads none of it
     """CREATE TABLE incoming (
        plan TEXT NOT NULL, kind TEXT NOT NULL, number INTEGER NOT NULL, count INTEGER NOT NULL,
-       data BLOB NOT NULL, PRIMARY KEY (plan, kind, number)) WITHOUT ROWID""",
+       data BLOB NOT NULL, PRIMARY KEY (plan, kind, number))""",
     """CREATE TABLE outgoing (
-       plan TEXT NOT NULL, kind TEXT NOT NULL, number INTEGER NOT NULL, data BLOB NOT NULL,
-       taken INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (plan, kind, number)) WITHOUT ROWID""",
+       plan TEXT NOT NULL, kind TEXT NOT NULL, number INTEGER NOT NULL,
+       taken INTEGER NOT NULL DEFAULT 0, data BLOB NOT NULL, PRIMARY KEY (plan, kind, number))""",
     """CREATE TABLE notes (
        plan TEXT NOT NULL, name TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (plan, name))
        WITHOUT ROWID""",
@@ -104,6 +107,8 @@ class HopStore:
             self._db = connect(self._path)
             try:
                 self._prepare()
+                if create:  # it is to be worked on, and a crash may have come before it
+                    self._forget()
                 if address.most_pages is not None:
                     self._db.execute(f"PRAGMA max_page_count = {address.most_pages}")
             except BaseException:
@@ -235,7 +240,8 @@ class HopStore:
 
         A chunk that contradicts what is here is refused.
         """
-        query = "SELECT number, count, data = ? FROM incoming WHERE plan = ? AND kind = ?"
+        any_count = "SELECT count FROM incoming WHERE plan = ? AND kind = ? LIMIT 1"
+        same = "SELECT data = ? FROM incoming WHERE plan = ? AND kind = ? AND number = ?"
         insert = "INSERT INTO incoming (plan, kind, number, count, data) VALUES (?, ?, ?, ?, ?)"
         with self._writing() as db:
             row = db.execute("SELECT state FROM batches WHERE plan = ?", (plan_id,)).fetchone()
@@ -243,13 +249,13 @@ class HopStore:
                 raise UnknownPlan("plan: this hop has no batch of it")
             if row[0] != state:
                 return
-            known = db.execute(query, (data, plan_id, kind)).fetchall()
-            if any(other != count for _, other, _ in known):
+            before = db.execute(any_count, (plan_id, kind)).fetchone()
+            if before not in (None, (count,)):
                 raise InvalidInput("chunk: its count is not that of the chunks before")
-            same = [is_same for other, _, is_same in known if other == number]
-            if same and not same[0]:
+            known = db.execute(same, (data, plan_id, kind, number)).fetchone()
+            if known == (0,):
                 raise InvalidInput("chunk: another one has its number")
-            if not same:
+            if known is None:
                 db.execute(insert, (plan_id, kind, number, count, data))
 
     def is_whole(self, plan_id: str, kind: str) -> bool:
@@ -326,8 +332,12 @@ class HopStore:
             delete = f"DELETE FROM notes WHERE plan = ? AND name NOT IN ({marks})"
             db.execute(delete, (plan_id, *kept))
             _set_state(db, plan_id, state, counts)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Empty SQLite's log, which holds what was deleted from the file too."""
         with self._lock, translated(self._path):
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the log held them too
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _set_state(
