@@ -216,7 +216,9 @@ class Aggregate:
         return question.estimate(self, **options)
 
     def to_bytes(self) -> bytes:
-        """One form for the same reports and weights, whatever their order."""
+        """One form for the same reports and weights, whatever their order. Builds of zlib compress
+        differently, so ``==`` and digests are those of the integers, not of these bytes.
+        """
         body = zlib.compress(self.counts.to_bytes(), 1)
         head = _MAGIC + bytes.fromhex(self.plan.id)
         return head + body + zlib.crc32(head + body).to_bytes(4, "little")

@@ -22,17 +22,13 @@ Ids = NDArray[np.uint8]  # (reports, REPORT_ID_BYTES)
 
 def write_stream(path: str | os.PathLike[str], batches: Iterable[Reports]) -> int:
     """Write batches to one Parquet file as they come; returns how many reports it holds."""
-    pq = imported("pyarrow.parquet")
-
     total = 0
     with replacing(path) as draft:
         writer = None
         try:
             for batch in batches:
                 table = batch.to_arrow()
-                writer = writer or pq.ParquetWriter(
-                    draft, table.schema, compression="zstd", write_page_checksum=True
-                )
+                writer = writer or open_writer(draft, table.schema)
                 writer.write_table(table)
                 total += len(batch)
         finally:
@@ -41,6 +37,20 @@ def write_stream(path: str | os.PathLike[str], batches: Iterable[Reports]) -> in
         if writer is None:
             raise InvalidInput("reports: there is nothing to write")
     return total
+
+
+def open_writer(path: str | os.PathLike[str], schema: Any) -> Any:
+    """A Parquet writer of tables with the columns ``cohort`` and ``payload``, among others.
+
+    Cohorts repeat, so a dictionary of them is shorter than they are. Payloads and ids are nearly
+    all different: a dictionary of those is as long as the column, and read a second time.
+    """
+    pq = imported("pyarrow.parquet")
+
+    repeated = ["cohort", *public_names(schema)]
+    return pq.ParquetWriter(
+        path, schema, compression="zstd", write_page_checksum=True, use_dictionary=repeated
+    )
 
 
 def stream(
