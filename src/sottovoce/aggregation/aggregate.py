@@ -16,6 +16,7 @@ from sottovoce.aggregation.answer_counts import AnswerCounts
 from sottovoce.aggregation.counts import Counts
 from sottovoce.aggregation.row_counts import RowCounts
 from sottovoce.aggregation.sum_counts import SumCounts
+from sottovoce.aggregation.table_counts import TableCounts, fits_tables
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch, SottovoceError
 from sottovoce.oracles import Oracle, PureOracle, SummedOracle
 from sottovoce.oracles.base import Floats, Integers
@@ -41,7 +42,9 @@ def counts_of(cohorts: Family) -> Counts:
     """Empty counts: the rows of all reports if the question chose that, else their sums."""
     if cohorts.keep == "rows":
         return RowCounts(cohorts)
-    return SumCounts(cohorts) if cohorts.answer_bits is None else AnswerCounts(cohorts)
+    if cohorts.answer_bits is not None:
+        return AnswerCounts(cohorts)
+    return TableCounts(cohorts) if fits_tables(cohorts) else SumCounts(cohorts)
 
 
 class Aggregate:
@@ -172,7 +175,7 @@ class Aggregate:
         checked = reports.checked(self.plan)
         column = None if weights is None else whole_weights(weights, len(checked))
         self.counts.grow(len(checked) if column is None else weighed(column).magnitude)
-        for batch in self.plan.cohorts.batches(checked.cohorts):
+        for batch in self.plan.cohorts.groups(checked.cohorts):
             own = None if column is None else column[batch.rows]
             self.counts.add(batch, checked.cohorts[batch.rows], checked.payload[batch.rows], own)
 

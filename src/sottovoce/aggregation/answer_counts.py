@@ -142,7 +142,7 @@ class AnswerCounts(Counts):
         cohorts, answers, _ = self.answers
         if len(cohorts) and int(cohorts[-1]) >= len(self.cohorts):
             raise CorruptReport(f"aggregate: cohort must be below {len(self.cohorts)}")
-        for batch in self.cohorts.batches(cohorts.astype(np.uint32)):
+        for batch in self.cohorts.groups(cohorts.astype(np.uint32)):
             own = answers[batch.rows]
             if len(own) and int(own.max()) >> batch.oracles[0].layout.bits:
                 raise CorruptReport("aggregate: an answer is not one of its oracle's")

@@ -198,6 +198,31 @@ def weigh_linear(payload, weights, width, count, table):  # type: ignore[no-unty
 
 
 @njit(cache=True, nogil=True)
+def _scatter_grouped(payload, groups, weights, width, count, tables):  # type: ignore[no-untyped-def]
+    """:func:`weigh_linear` into the table of each report's group."""
+    rows = np.zeros(count, np.uint64)
+    for person in range(payload.shape[0]):
+        answer = np.int64(unpack_linear(payload, person, width, count, rows))
+        table = tables[groups[person]]
+        weight = weights[person]
+        table[0] += weight
+        scatter_signs(rows, answer, weight, table)
+
+
+def scatter_grouped(
+    payload: NDArray[np.uint8],
+    groups: NDArray[np.int64],
+    weights: NDArray[np.int64] | None,
+    width: int,
+    count: int,
+    tables: NDArray[np.int64],
+) -> None:
+    """Every report's signs, times its weight, into the table of its group, (groups, cells)."""
+    beside = np.ones(len(payload), np.int64) if weights is None else weights
+    _scatter_grouped(payload, groups, beside, width, count, tables)
+
+
+@njit(cache=True, nogil=True)
 def _gather_scrambled(cells, width, shift, out):  # type: ignore[no-untyped-def]
     """out[v] = cells[scrambled v] >> shift, for every value v."""
     for value in range(out.size):

@@ -63,6 +63,26 @@ class Counter(Shape):
     def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
         """The same for reports and weights that were checked: nothing is looked at again."""
 
+    def _accumulate_groups(
+        self, states: Integers, groups: Integers, payload: Payload, weights: Integers | None
+    ) -> None:
+        """Add reports of many groups of people, each to the state of its group, in place.
+
+        By default group by group. An oracle whose states are small overrides it by one pass over
+        the reports.
+
+        Args:
+            states: (groups, *state_shape), in 64-bit integers.
+            groups: the group of each report.
+            payload: reports that were checked, one row each.
+            weights: an integer beside each report; None for 1 each.
+        """
+        order = np.argsort(groups, kind="stable")
+        labels, starts = np.unique(groups[order], return_index=True)
+        for label, rows in zip(labels, np.split(order, starts[1:]), strict=True):
+            own = None if weights is None else weights[rows]
+            states[label] = self._accumulate(states[label], payload[rows], own)
+
     def merge(self, one: Integers, other: Integers) -> Integers:
         """The state of both crowds together; neither of the two changes."""
         return one + other
@@ -137,3 +157,13 @@ def tally(cells: NDArray[np.int64], weights: Integers | None, size: int) -> Inte
         return np.bincount(cells, minlength=size)
     # in floats, which are exact: no sum of weights reaches 2^53, see Counter
     return np.bincount(cells, weights, size).astype(np.int64)
+
+
+def tally_groups(
+    states: Integers, groups: Integers, cells: NDArray[np.int64], weights: Integers | None
+) -> None:
+    """Add reports of many groups to their cells of (groups, cells), in place: one pass over the
+    reports, none over the table.
+    """
+    places = groups * states.shape[1] + cells
+    np.add.at(states.reshape(-1), places, 1 if weights is None else weights)

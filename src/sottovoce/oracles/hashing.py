@@ -189,6 +189,13 @@ class LocalHashing(_ToBits, SummedOracle):
             weigh_linear(payload, weights, self.width, self.hash_bits, state)
         return state
 
+    def _accumulate_groups(
+        self, states: Integers, groups: Integers, payload: Payload, weights: Integers | None
+    ) -> None:
+        from sottovoce.kernels.hashing import scatter_grouped
+
+        scatter_grouped(payload, groups, weights, self.width, self.hash_bits, states)
+
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         # support of v = 2^-b (n + WHT(T)[v]), exact in integers; the state keeps n + T[0] in its
         # first cell

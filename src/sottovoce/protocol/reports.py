@@ -202,7 +202,7 @@ class Reports:
             raise CorruptReport(f"reports: payloads must have {plan.cohorts.bytes} bytes")
         if len(self) and int(self.cohorts.max()) >= len(plan.cohorts):
             raise CorruptReport(f"reports: cohort must be below {len(plan.cohorts)}")
-        for batch in plan.cohorts.batches(self.cohorts):
+        for batch in plan.cohorts.groups(self.cohorts):
             payload = self.payload[batch.rows]
             if payload[:, batch.slices[-1].stop :].any():
                 raise CorruptReport("reports: the padding must be zero")
