@@ -4,6 +4,7 @@ oracle, with weights and without, however the reports are split.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -12,9 +13,17 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.aggregation.aggregate import counts_of
+from sottovoce.aggregation.answer_counts import AnswerCounts
 from sottovoce.aggregation.counts import Counts
 from sottovoce.aggregation.sum_counts import SumCounts
 from sottovoce.aggregation.table_counts import MAX_TABLED_CELLS, TableCounts
+from sottovoce.aggregation.tallies import (
+    MAX_DENSE_CELLS,
+    DenseTally,
+    SparseTally,
+    Tally,
+    tally_of,
+)
 from sottovoce.ground.errors import CorruptReport
 from sottovoce.oracles import SummedOracle, oracle
 from sottovoce.protocol.encodings import Ask, Cells
@@ -129,6 +138,59 @@ def test_states_of_another_shape_are_refused() -> None:
     body = folded(counts_of(family), cohorts, payload, None, 1).to_bytes()
     with pytest.raises(CorruptReport, match="another shape"):
         counts_of(family).read(body.replace(b"[37]", b"[36]"))
+
+
+def signs_in(family: Family, tally: Tally) -> AnswerCounts:
+    counts = AnswerCounts(family)
+    counts._tally = tally
+    return counts
+
+
+def absorbed(one: Counts, other: Counts) -> bytes:
+    """The bytes of the first, which takes in the second."""
+    one.absorb(other)
+    return one.to_bytes()
+
+
+def same_dense_as_sparse(dense: Callable[[int], Tally]) -> None:
+    family = KINDS["signs"](Decimal(2))
+    assert isinstance(counts_of(family), AnswerCounts)
+    size = len(family) << (family.answer_bits or 0)
+    cohorts, payload = reports_under(family, 900)
+    draws = np.random.default_rng(5)
+    for weights in (None, draws.integers(0, 4, 900), draws.integers(-5, 6, 900)):
+        plain = folded(signs_in(family, SparseTally()), cohorts, payload, weights, 1)
+        for parts in (1, 3):
+            fast = folded(signs_in(family, dense(size)), cohorts, payload, weights, parts)
+            assert fast.to_bytes() == plain.to_bytes()
+            assert (fast.people, fast.fewest) == (plain.people, plain.fewest)
+            assert fast.is_signed == plain.is_signed
+            twice = [
+                absorbed(signs_in(family, tally), counts)
+                for tally, counts in ((dense(size), fast), (SparseTally(), plain))
+            ]
+            assert twice[0] == twice[1] == fast.to_bytes()
+            for index in range(len(family)):
+                assert fast.cohort_people(index) == plain.cohort_people(index)
+                assert fast.state(index, 0).tolist() == plain.state(index, 0).tolist()
+
+
+def test_dense_tallies_hold_what_sparse_ones_hold() -> None:
+    same_dense_as_sparse(DenseTally)
+
+
+def test_a_dense_tally_that_counts_equal_numbers_once_is_told_apart() -> None:
+    class Once(DenseTally):
+        def add(self, numbers: Any, counts: Any) -> None:
+            self._cells[numbers] += 1 if counts is None else counts
+
+    with pytest.raises(AssertionError):
+        same_dense_as_sparse(Once)
+
+
+def test_tallies_are_dense_where_they_are_small() -> None:
+    assert isinstance(tally_of(MAX_DENSE_CELLS), DenseTally)
+    assert isinstance(tally_of(MAX_DENSE_CELLS + 1), SparseTally)
 
 
 @pytest.mark.parametrize("count", [2, FEW_LABELS, FEW_LABELS + 1])
