@@ -34,7 +34,7 @@ def test_the_transform_stays_exact_past_32_bits(top: int) -> None:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 254, 255, 256, 511, 1000, 20_000])
-@pytest.mark.parametrize("width", [1, 8, 9])
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 8, 9])
 def test_columns_are_counted_to_the_last_row(rows: int, width: int) -> None:
     ones = np.full((rows, width), 0xFF, np.uint8)
     counts = np.zeros(width * 8, np.int64)
