@@ -155,15 +155,26 @@ class Aggregate:
 
     # -- growing
 
-    def add(self, reports: Reports | Report | Iterable[Reports | Report]) -> Self:
+    def add(
+        self,
+        reports: Reports | Report | Iterable[Reports | Report],
+        times: ArrayLike | None = None,
+    ) -> Self:
         """Take in reports: columns, a single one, or a stream of either. Each is taken whole or, if
         bad, not at all.
+
+        Args:
+            reports: what people sent.
+            times: how many people sent each row of columns; once each by default. With it what a
+                ``GROUP BY`` counted is added up as if all had come one by one.
         """
         if isinstance(reports, Report):
             reports = Reports.collect(self.plan, [reports])
         if isinstance(reports, Reports):
-            self._fold(reports, None)
+            self._fold(reports, None if times is None else _whole_times(times, len(reports)))
             return self
+        if times is not None:
+            raise InvalidInput("times must stand beside reports in columns, not beside a stream")
         for part in reports:
             self.add(part)
         return self
@@ -312,6 +323,14 @@ def fold(plan: Plan, reports: Reports, weights: ArrayLike | None = None) -> Aggr
     out = Aggregate(plan)
     out._fold(reports, weights)
     return out
+
+
+def _whole_times(times: ArrayLike, count: int) -> Integers:
+    """How often each of ``count`` reports was sent: weights that count people."""
+    column = whole_weights(times, count, "times")
+    if int(column.min(initial=0)) < 0:
+        raise InvalidInput("times must not be negative: they count people")
+    return column
 
 
 def _inflated(body: bytes, most: int) -> bytes:

@@ -127,8 +127,9 @@ def magnitude_of(counts: Integers) -> int:
     return int(np.abs(counts.astype(np.float64)).sum())
 
 
-def whole_weights(weights: ArrayLike, count: int) -> Integers:
-    """``weights`` as a column of 64-bit integers, one for each of ``count`` reports.
+def whole_weights(weights: ArrayLike, count: int, name: str = "weights") -> Integers:
+    """``weights`` as a column of 64-bit integers, one for each of ``count`` reports; errors call it
+    ``name``.
 
     >>> whole_weights([2, -1], 2).tolist()
     [2, -1]
@@ -139,7 +140,7 @@ def whole_weights(weights: ArrayLike, count: int) -> Integers:
     is_whole = column.dtype.kind == "i" or (column.dtype.kind == "u" and column.dtype.itemsize < 8)
     if not is_whole or column.shape != (count,):
         raise InvalidInput(
-            f"weights must be a column of {count} signed integers, one for each report"
+            f"{name} must be a column of {count} signed integers, one for each report"
         )
     return column.astype(np.int64, copy=False)
 
