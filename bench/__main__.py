@@ -17,6 +17,7 @@ from rich.console import Console
 from bench import (
     collector,
     estimates,
+    folding,
     marginal_speed,
     pages,
     peers,
@@ -36,6 +37,7 @@ EM_ITERATIONS = 10_000  # where the peer stops by default; its EM has not come t
 # Every group, in the order it is shown.
 RUNNERS: Mapping[str, Callable[[speed.Size, Mapping[str, peers.Found]], Iterable[Row]]] = {
     "olh": speed.hashing,
+    "folding": folding.folding,
     "crowd": speed.crowd,
     "others": speed.others,
     "device": speed.device,
