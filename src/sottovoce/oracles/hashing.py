@@ -180,11 +180,11 @@ class LocalHashing(_ToBits, SummedOracle):
         )
 
     def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
-        from sottovoce.kernels.hashing import scatter_linear, weigh_linear
+        from sottovoce.kernels.hashing import scatter, weigh_linear
 
         if weights is None:
             state[0] += len(payload)
-            scatter_linear(payload, self.width, self.hash_bits, state)
+            scatter(payload, self.width, self.hash_bits, state)
         else:
             weigh_linear(payload, weights, self.width, self.hash_bits, state)
         return state
