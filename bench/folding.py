@@ -53,7 +53,7 @@ def _yes_or_no(draws: Any, rows: int) -> dict[str, Any]:
 
 
 def _numbers(draws: Any, rows: int) -> dict[str, Any]:
-    return {"x": draws.geometric(0.001, rows)}
+    return {"x": draws.integers(0, 256, rows)}
 
 
 def case_of(name: str, shape: FoldShape) -> FoldCase:

@@ -27,7 +27,8 @@ def fits_tables(cohorts: Family) -> bool:
     """Whether there are several cohorts, with sums for states, that are small all together."""
     if cohorts.keep == "rows" or len(cohorts) == 1:
         return False
-    return len(cohorts) * max(_cells(kind.oracles) for kind in cohorts.kinds) <= MAX_TABLED_CELLS
+    largest = max(_cells(oracles) for oracles in cohorts.different_oracles)
+    return len(cohorts) * largest <= MAX_TABLED_CELLS
 
 
 def _cells(oracles: Sequence[Oracle]) -> int:

@@ -244,6 +244,11 @@ class Family(ABC):
         return self.batches(column)
 
     @cached_property
+    def different_oracles(self) -> tuple[tuple[Oracle, ...], ...]:
+        """Through what its cohorts are asked, each different way once."""
+        return tuple(dict.fromkeys(cohort.oracles for cohort in self.kinds))
+
+    @cached_property
     def grouping(self) -> list[Group]:
         """The cohorts of every batch of :meth:`groups`, for families whose cohorts are not too many
         to list.
