@@ -37,9 +37,9 @@ EM_ITERATIONS = 10_000  # where the peer stops by default; its EM has not come t
 # Every group, in the order it is shown.
 RUNNERS: Mapping[str, Callable[[speed.Size, Mapping[str, peers.Found]], Iterable[Row]]] = {
     "olh": speed.hashing,
-    "folding": folding.folding,
     "crowd": speed.crowd,
     "others": speed.others,
+    "folding": folding.folding,
     "device": speed.device,
     "likelihood": speed.likelihood,
     "planning": planning.planning,
