@@ -81,6 +81,9 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     path.write_bytes(data[: start + 40] + bytes([data[start + 40] ^ 1]) + data[start + 41 :])
     with pytest.raises(CorruptReport, match="cut or damaged"):
         fold_files(plan, path, threads=2)
+    path.write_bytes(data.replace(b"cohort", b"\x9cohort"))  # a name that is no text
+    with pytest.raises(CorruptReport, match="cut or damaged"):
+        count_files(plan, path)
 
 
 def test_threads_that_would_hold_too_much_are_left_out(

@@ -106,7 +106,7 @@ def _open(path: Path) -> Any:
     try:
         # without pre_buffer, which would hold all that was read: the file streams
         return pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise _damaged(path) from None
 
 
@@ -135,11 +135,11 @@ class ReportFile:
         """
         pa = imported("pyarrow")
 
-        schema = self._file.schema_arrow
-        columns = ["cohort", "payload", *public_names(schema)]
         listed = range(self._file.num_row_groups) if groups is None else groups
         empty = True
         try:
+            schema = self._file.schema_arrow
+            columns = ["cohort", "payload", *public_names(schema)]
             for rows in self._file.iter_batches(
                 batch_size=batch, row_groups=list(listed), columns=columns, use_threads=threads
             ):
@@ -147,7 +147,7 @@ class ReportFile:
                 yield Reports.from_arrow(rows.replace_schema_metadata(schema.metadata))
             if empty:
                 yield Reports.from_arrow(schema.empty_table())
-        except (pa.ArrowException, OSError):
+        except (pa.ArrowException, OSError, UnicodeDecodeError):
             raise _damaged(self.path) from None
 
 
@@ -167,7 +167,7 @@ def _ids_of(path: Path) -> Ids:
         )
     try:
         column = file.read([REPORT_ID]).column(REPORT_ID)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise _damaged(path) from None
     if column.null_count:
         raise CorruptReport(f"reports ({path}): no id may be missing")
