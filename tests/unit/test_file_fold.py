@@ -76,6 +76,8 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="exists"):
         fold_files(plan, path)
     write_stream(path, parts_of(reports_of(plan, 1000), 100))
+    with pytest.raises(InvalidInput, match="threads"):
+        fold_files(plan, path, threads=0)
     data = path.read_bytes()
     start = pq.read_metadata(path).row_group(5).column(1).data_page_offset
     path.write_bytes(data[: start + 40] + bytes([data[start + 40] ^ 1]) + data[start + 41 :])

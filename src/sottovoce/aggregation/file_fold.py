@@ -11,7 +11,8 @@ from threading import Lock
 from typing import NamedTuple
 
 from sottovoce.aggregation.aggregate import Aggregate
-from sottovoce.ground.threads import thread_count
+from sottovoce.ground.arguments import whole
+from sottovoce.ground.threads import MAX_THREADS, thread_count
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.report_files import ReportFile, report_paths
 from sottovoce.protocol.reports import STREAM_BATCH
@@ -46,7 +47,8 @@ def fold_files(
         advance: gets how many reports were taken so far.
     """
     jobs, reports = _jobs_of(report_paths(path, plan.id))
-    wanted = min(thread_count() if threads is None else threads, len(jobs))
+    most = thread_count() if threads is None else whole("threads", threads, 1, MAX_THREADS)
+    wanted = min(most, len(jobs))
     shared = _SharedJobs(plan, jobs, advance)
     if wanted > 1:
         each = Aggregate(plan).counts.most_bytes(-(-reports // wanted))
