@@ -17,6 +17,7 @@ from rich.console import Console
 from bench import (
     collector,
     estimates,
+    folding,
     marginal_speed,
     pages,
     peers,
@@ -38,6 +39,7 @@ RUNNERS: Mapping[str, Callable[[speed.Size, Mapping[str, peers.Found]], Iterable
     "olh": speed.hashing,
     "crowd": speed.crowd,
     "others": speed.others,
+    "folding": folding.folding,
     "device": speed.device,
     "likelihood": speed.likelihood,
     "planning": planning.planning,

@@ -16,6 +16,7 @@ GROUPS = {
     "olh": "Local hashing: aggregate and estimate all values, epsilon = 1",
     "crowd": "Unary encoding and subset selection: 100,000 people, 1,024 values, epsilon = 1",
     "others": "Other oracles, for comparison: 100,000 people, 1,024 values, epsilon = 1",
+    "folding": "Folding many reports, epsilon = 1",
     "device": "One report on a device, system entropy",
     "likelihood": "Maximum likelihood for grr: 100,000 people, 1,024 values, "
     "from reports to frequencies",

@@ -53,7 +53,9 @@ def test_files_hold_ids_and_name_their_plan(filled: Store, tmp_path: Path) -> No
     assert table.schema.names == ["id", "cohort", "payload"]
     assert table.schema.field("id").type == pa.binary(16)
     assert table.schema.metadata == {b"sottovoce.plan": plan().id.encode()}
-    assert pq.ParquetFile(file).metadata.row_group(0).column(0).compression == "ZSTD"
+    group = pq.ParquetFile(file).metadata.row_group(0)
+    assert group.column(0).compression == "ZSTD"
+    assert [group.column(k).has_dictionary_page for k in range(3)] == [False, True, False]
     own = np.frombuffer(b"".join(table.column("id").to_pylist()), np.uint8).reshape(-1, 16)
     assert np.array_equal(own, np.concatenate([ids(100, seed, minute=1) for seed in range(3)]))
     assert Reports.from_arrow(table) == Reports.concat(reports(100, seed) for seed in range(3))

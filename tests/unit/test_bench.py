@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from bench import (
+    folding,
     marginal_speed,
     plain,
     planning,
@@ -146,6 +147,15 @@ def test_memory_of_a_child_is_above_its_imports() -> None:
 def test_a_file_streams_in_its_own_process() -> None:
     rows = list(processes.stream(None, {}, few=1000, many=2000))
     assert rows[-1].verdict == "PASS"
+
+
+def test_folding_is_timed_in_memory_and_from_files() -> None:
+    shape = folding.FoldShape(blocks=1, copies=1, repeats=1, bits=8, cases=("signs", "olh"))
+    rows = list(folding.folding(None, {}, shape))
+    assert {found.group for found in rows} == {"folding"}
+    assert [found.unit for found in rows] == ["ns", "ns", "times"] * 2
+    assert all(found.measured.best > 0 for found in rows)
+    assert {folding.case_of(name, shape).limit for name in folding.CASES} == {15, 45, 60, 200}
 
 
 def test_marginals_are_timed_down_to_the_last_table() -> None:

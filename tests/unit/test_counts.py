@@ -14,6 +14,7 @@ from sottovoce.aggregation.merging import is_rising, sum_equal
 from sottovoce.aggregation.row_counts import RowCounts
 from sottovoce.aggregation.rows import CountedRows, distinct_rows
 from sottovoce.aggregation.sum_counts import SumCounts
+from sottovoce.aggregation.table_counts import TableCounts
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.oracles import SummedOracle
 from sottovoce.protocol.encodings import Ask, Cells
@@ -40,8 +41,8 @@ from tests.vectors.asks import Asks
 def test_what_is_kept_is_chosen_by_keep_and_not_by_the_class_of_a_family() -> None:
     """The same cohorts, in two plans: of the one sums are kept, of the other rows."""
     expected = {
-        "listed": SumCounts,
-        "subsets": SumCounts,
+        "listed": TableCounts,
+        "subsets": TableCounts,
         "signs": AnswerCounts,
         "together": RowCounts,
         "kept": SumCounts,
@@ -52,7 +53,7 @@ def test_what_is_kept_is_chosen_by_keep_and_not_by_the_class_of_a_family() -> No
         sums, rows = Listed(cohorts), Listed(cohorts, keep="rows")
         assert (sums.kind, rows.kind) == ("listed", "together")
         assert sums != rows
-        assert isinstance(counts_of(sums), SumCounts)
+        assert isinstance(counts_of(sums), SumCounts if kind == "kept" else TableCounts)
         assert isinstance(counts_of(rows), RowCounts)
         with pytest.raises(InvalidInput, match=r"keep \(row\) must be one of sums, rows"):
             Listed(cohorts, keep="row")  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.kernels.bits import add_columns, add_grouped_columns
 from sottovoce.kernels.fields import ones_per_row, read_field, write_field
+from sottovoce.kernels.hashing import SORTED_FROM, scatter, scatter_linear
 from sottovoce.kernels.transform import walsh_hadamard
 from tests.statistics import chi_limit, chi_squared, zipf_people
 
@@ -34,7 +35,7 @@ def test_the_transform_stays_exact_past_32_bits(top: int) -> None:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 254, 255, 256, 511, 1000, 20_000])
-@pytest.mark.parametrize("width", [1, 8, 9])
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 8, 9])
 def test_columns_are_counted_to_the_last_row(rows: int, width: int) -> None:
     ones = np.full((rows, width), 0xFF, np.uint8)
     counts = np.zeros(width * 8, np.int64)
@@ -101,3 +102,19 @@ def test_candidates_must_differ() -> None:
     state = oracle.accumulate(oracle.empty(), oracle.simulate(np.arange(16), seed=1))
     with pytest.raises(sv.InvalidInput, match="different"):
         oracle.estimate(state, 16, [1, 1])
+
+
+@pytest.mark.parametrize("width", [SORTED_FROM - 1, SORTED_FROM, SORTED_FROM + 1])
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_sorted_updates_are_the_same_updates(width: int, count: int) -> None:
+    draws = np.random.default_rng(width)
+    bits = (width + 1) * count
+    rows = 20_000 if count == 5 else 300  # of five bits more than are sorted at once
+    payload = draws.integers(0, 256, (rows, -(-bits // 8)), dtype=np.uint8)
+    payload[:, -1] &= (1 << (bits - 1) % 8 + 1) - 1
+    for kind in (np.int32, np.int64):
+        plain, found = np.zeros((2, 1 << width), kind)
+        scatter_linear(payload, width, count, plain)
+        scatter(payload, width, count, found)
+        assert np.array_equal(plain, found)
+        assert plain.any()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
@@ -129,6 +130,27 @@ def test_aggregates_with_bytes_to_spare_are_refused() -> None:
     forged = data[:36] + zlib.compress(zlib.decompress(data[36:-4]) + bytes(8))
     with pytest.raises(sv.CorruptReport, match="spare"):
         sv.Aggregate.from_bytes(plan, forged + zlib.crc32(forged).to_bytes(4, "little"))
+
+
+def test_equality_is_that_of_the_integers_and_not_of_what_compresses_them() -> None:
+    """Libraries that compress differ: other bytes may hold the same integers."""
+    plan = made("x")
+    whole = sv.Aggregate(plan).add(crowd(plan))
+    data = whole.to_bytes()
+    other = data[:36] + zlib.compress(zlib.decompress(data[36:-4]), 0)
+    other += zlib.crc32(other).to_bytes(4, "little")
+    assert other != data
+    assert sv.Aggregate.from_bytes(plan, other) == whole
+
+
+def test_cohorts_have_a_dictionary_and_payloads_have_none(tmp_path: Path) -> None:
+    plan = made("z", oracle="olh")
+    path = tmp_path / "reports.parquet"
+    crowd(plan, 3000).write(path)
+    group = pq.read_metadata(path).row_group(0)
+    kept = {group.column(k).path_in_schema: group.column(k) for k in range(group.num_columns)}
+    assert kept["cohort"].has_dictionary_page
+    assert not kept["payload"].has_dictionary_page
 
 
 def test_a_slice_of_a_record_batch_is_read_where_it_lies() -> None:

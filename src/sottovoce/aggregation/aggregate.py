@@ -16,6 +16,7 @@ from sottovoce.aggregation.answer_counts import AnswerCounts
 from sottovoce.aggregation.counts import Counts
 from sottovoce.aggregation.row_counts import RowCounts
 from sottovoce.aggregation.sum_counts import SumCounts
+from sottovoce.aggregation.table_counts import TableCounts, fits_tables
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch, SottovoceError
 from sottovoce.oracles import Oracle, PureOracle, SummedOracle
 from sottovoce.oracles.base import Floats, Integers
@@ -41,7 +42,9 @@ def counts_of(cohorts: Family) -> Counts:
     """Empty counts: the rows of all reports if the question chose that, else their sums."""
     if cohorts.keep == "rows":
         return RowCounts(cohorts)
-    return SumCounts(cohorts) if cohorts.answer_bits is None else AnswerCounts(cohorts)
+    if cohorts.answer_bits is not None:
+        return AnswerCounts(cohorts)
+    return TableCounts(cohorts) if fits_tables(cohorts) else SumCounts(cohorts)
 
 
 class Aggregate:
@@ -152,15 +155,26 @@ class Aggregate:
 
     # -- growing
 
-    def add(self, reports: Reports | Report | Iterable[Reports | Report]) -> Self:
+    def add(
+        self,
+        reports: Reports | Report | Iterable[Reports | Report],
+        times: ArrayLike | None = None,
+    ) -> Self:
         """Take in reports: columns, a single one, or a stream of either. Each is taken whole or, if
         bad, not at all.
+
+        Args:
+            reports: what people sent.
+            times: how many people sent each row of columns; once each by default. With it what a
+                ``GROUP BY`` counted is added up as if all had come one by one.
         """
         if isinstance(reports, Report):
             reports = Reports.collect(self.plan, [reports])
         if isinstance(reports, Reports):
-            self._fold(reports, None)
+            self._fold(reports, None if times is None else _whole_times(times, len(reports)))
             return self
+        if times is not None:
+            raise InvalidInput("times must stand beside reports in columns, not beside a stream")
         for part in reports:
             self.add(part)
         return self
@@ -172,7 +186,7 @@ class Aggregate:
         checked = reports.checked(self.plan)
         column = None if weights is None else whole_weights(weights, len(checked))
         self.counts.grow(len(checked) if column is None else weighed(column).magnitude)
-        for batch in self.plan.cohorts.batches(checked.cohorts):
+        for batch in self.plan.cohorts.groups(checked.cohorts):
             own = None if column is None else column[batch.rows]
             self.counts.add(batch, checked.cohorts[batch.rows], checked.payload[batch.rows], own)
 
@@ -216,7 +230,9 @@ class Aggregate:
         return question.estimate(self, **options)
 
     def to_bytes(self) -> bytes:
-        """One form for the same reports and weights, whatever their order."""
+        """One form for the same reports and weights, whatever their order. Builds of zlib compress
+        differently, so ``==`` and digests are those of the integers, not of these bytes.
+        """
         body = zlib.compress(self.counts.to_bytes(), 1)
         head = _MAGIC + bytes.fromhex(self.plan.id)
         return head + body + zlib.crc32(head + body).to_bytes(4, "little")
@@ -307,6 +323,14 @@ def fold(plan: Plan, reports: Reports, weights: ArrayLike | None = None) -> Aggr
     out = Aggregate(plan)
     out._fold(reports, weights)
     return out
+
+
+def _whole_times(times: ArrayLike, count: int) -> Integers:
+    """How often each of ``count`` reports was sent: weights that count people."""
+    column = whole_weights(times, count, "times")
+    if int(column.min(initial=0)) < 0:
+        raise InvalidInput("times must not be negative: they count people")
+    return column
 
 
 def _inflated(body: bytes, most: int) -> bytes:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.aggregation.counts import WORD, Counts
 from sottovoce.aggregation.merging import is_rising, sum_equal
+from sottovoce.aggregation.tallies import tally_of
 from sottovoce.ground.errors import CorruptReport
 from sottovoce.oracles import Oracle, SummedOracle
 from sottovoce.oracles.base import Integers
@@ -27,17 +28,17 @@ class AnswerCounts(Counts):
         super().__init__(cohorts)
         assert cohorts.answer_bits is not None
         self._bits = cohorts.answer_bits
-        self.keys = np.zeros(0, np.int64)  # cohort and answer in one number, increasing
-        self.counts = np.zeros(0, np.int64)
+        self._tally = tally_of(self._size)  # of cohort and answer in one number
 
     # -- who was heard
 
     @property
     def people(self) -> int:
-        return int(self.counts.sum())
+        return self._tally.total
 
     def cohort_people(self, index: int) -> int:
-        return int(self.counts[self._part(index)].sum())
+        _, counts = self._part(index)
+        return int(counts.sum())
 
     @property
     def fewest(self) -> int:
@@ -50,41 +51,45 @@ class AnswerCounts(Counts):
         """Where there are more different answers than people, hardly anybody is counted together
         with others.
         """
-        return len(self.cohorts) << self._bits > self.people
+        return self._size > self.people
 
     @property
     def is_signed(self) -> bool:
-        return bool((self.counts < 0).any())
+        _, _, counts = self.answers
+        return bool((counts < 0).any())
 
     # -- what was said
 
     @property
     def answers(self) -> tuple[Integers, Integers, Integers]:
-        return self.keys >> self._bits, self.keys & self._mask, self.counts
+        keys, counts = self._tally.between(0, self._size)
+        return keys >> self._bits, keys & self._mask, counts
+
+    @property
+    def _size(self) -> int:
+        """How many pairs of a cohort and an answer there are."""
+        return len(self.cohorts) << self._bits
 
     @property
     def _mask(self) -> int:
         return (1 << self._bits) - 1
 
-    def _part(self, index: int) -> slice:
-        """Where the answers of a cohort stand."""
-        ends = [index << self._bits, (index + 1) << self._bits]
-        first, last = np.searchsorted(self.keys, ends).tolist()
-        return slice(first, last)
+    def _part(self, index: int) -> tuple[Integers, Integers]:
+        """The answers of a cohort, and how many people gave each."""
+        keys, counts = self._tally.between(index << self._bits, (index + 1) << self._bits)
+        return keys & self._mask, counts
 
     def support(self, index: int, ask: int, values: ArrayLike | None = None) -> Integers:
         oracle = self.cohorts[index].oracles[ask]
         asked = oracle.asked(values)
-        part = self._part(index)
-        payload = self._payload(oracle, self.keys[part] & self._mask)
-        return oracle.support_rows(payload, self.counts[part], asked)
+        answers, counts = self._part(index)
+        return oracle.support_rows(self._payload(oracle, answers), counts, asked)
 
     def state(self, index: int, ask: int) -> Integers:
         oracle = self.cohorts[index].oracles[ask]
         assert isinstance(oracle, SummedOracle)
-        part = self._part(index)
-        payload = self._payload(oracle, self.keys[part] & self._mask)
-        return oracle._accumulate(oracle.empty(), payload, self.counts[part])
+        answers, counts = self._part(index)
+        return oracle._accumulate(oracle.empty(), self._payload(oracle, answers), counts)
 
     @staticmethod
     def _payload(oracle: Oracle, answers: Integers) -> Payload:
@@ -104,24 +109,22 @@ class AnswerCounts(Counts):
     ) -> None:
         layout = batch.oracles[0].layout
         answers = layout.read(payload[:, : layout.bytes], layout.fields[0].name)
-        keys = cohorts.astype(np.int64) << self._bits | answers.astype(np.int64)
-        self._take(keys, np.ones(len(keys), np.int64) if weights is None else weights)
+        keys = cohorts.astype(np.int64)
+        keys <<= self._bits  # in place: fresh columns cost more than what is done with them
+        keys |= answers.view(np.int64)
+        self._tally.add(keys, weights)
 
     def absorb(self, other: Self) -> None:
-        self._take(other.keys, other.counts)
-
-    def _take(self, keys: Integers, counts: Integers) -> None:
-        keys, counts = np.concatenate([self.keys, keys]), np.concatenate([self.counts, counts])
-        places, self.counts = sum_equal([keys], counts)
-        self.keys = keys[places]
+        self._tally.absorb(other._tally)
 
     # -- as bytes
 
     def to_bytes(self) -> bytes:
-        return self.keys.astype("<i8").tobytes() + self.counts.astype("<i8").tobytes()
+        keys, counts = self._tally.between(0, self._size)
+        return keys.astype("<i8").tobytes() + counts.astype("<i8").tobytes()
 
     def most_bytes(self, reports: int) -> int:
-        return 2 * WORD * min(len(self.cohorts) << self._bits, reports)
+        return 2 * WORD * min(self._size, reports)
 
     def read(self, body: bytes) -> None:
         if not body:
@@ -129,20 +132,20 @@ class AnswerCounts(Counts):
         both = np.frombuffer(body, "<i8").astype(np.int64)
         if len(both) % 2:
             raise CorruptReport("aggregate: it has bytes to spare")
-        self.keys, self.counts = both[: len(both) // 2], both[len(both) // 2 :]
-        if not is_rising([self.keys], strictly=True) or int(self.keys.min(initial=0)) < 0:
+        keys, counts = both[: len(both) // 2], both[len(both) // 2 :]
+        if not is_rising([keys], strictly=True) or int(keys.min(initial=0)) < 0:
             raise CorruptReport("aggregate: its answers are not in increasing order")
-        magnitude = magnitude_of(self.counts)
-        if not self.counts.all() or magnitude > self.most_weight:
+        magnitude = magnitude_of(counts)
+        if not counts.all() or magnitude > self.most_weight:
             raise CorruptReport("aggregate: its content is malformed")
+        self._check_answers(keys >> self._bits, keys & self._mask)
         self.grow(magnitude)
-        self._check_answers()
+        self._tally.add(keys, counts)
 
-    def _check_answers(self) -> None:
-        cohorts, answers, _ = self.answers
+    def _check_answers(self, cohorts: Integers, answers: Integers) -> None:
         if len(cohorts) and int(cohorts[-1]) >= len(self.cohorts):
             raise CorruptReport(f"aggregate: cohort must be below {len(self.cohorts)}")
-        for batch in self.cohorts.batches(cohorts.astype(np.uint32)):
+        for batch in self.cohorts.groups(cohorts.astype(np.uint32)):
             own = answers[batch.rows]
             if len(own) and int(own.max()) >> batch.oracles[0].layout.bits:
                 raise CorruptReport("aggregate: an answer is not one of its oracle's")

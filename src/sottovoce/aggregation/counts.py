@@ -37,7 +37,8 @@ class Counts(ABC):
     @cached_property
     def most_weight(self) -> int:
         """The largest magnitude with which no integer of any cohort can overflow."""
-        return min(oracle.most_weight for kind in self.cohorts.kinds for oracle in kind.oracles)
+        asked = self.cohorts.different_oracles
+        return min(oracle.most_weight for oracles in asked for oracle in oracles)
 
     # -- who was heard
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -14,10 +13,8 @@ if TYPE_CHECKING:
 
 def heard(made: Plan, source: str, quiet: bool) -> Aggregate:
     """The aggregate of all reports there, read in constant memory."""
-    from sottovoce.aggregation.aggregate import Aggregate
+    from sottovoce.aggregation.file_fold import count_files, fold_files
     from sottovoce.console.progress import progress
-    from sottovoce.protocol.report_files import stream
-    from sottovoce.sending.people import row_count
 
     if "://" in source:
         from sottovoce.store import open_store
@@ -34,9 +31,5 @@ def heard(made: Plan, source: str, quiet: bool) -> Aggregate:
             return total
         finally:
             store.close()
-    total = Aggregate(made)
-    with progress("listening", row_count(Path(source)), quiet) as advance:
-        for batch in stream(source, plan_id=made.id):
-            total.add(batch)
-            advance(total.people)
-    return total
+    with progress("listening", count_files(made, source), quiet) as advance:
+        return fold_files(made, source, advance=advance)

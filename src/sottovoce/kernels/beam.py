@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.hashes import SCRAMBLES
+from sottovoce.ground.threads import thread_count
 from sottovoce.kernels.compiled import njit
 from sottovoce.kernels.hashing import _scrambled
 from sottovoce.kernels.spelling import left, tag_of
@@ -68,7 +68,7 @@ def unscramble(places: Words, width: int) -> Words:
 
 
 def _in_threads(work: Any, parts: Any) -> None:
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(thread_count()) as pool:
         for _ in pool.map(work, parts):
             pass
 
@@ -108,7 +108,7 @@ def extend(
     most = min(most, 1 << fresh)
     best = np.full((len(words), most), -(1 << 62), np.int64)
     suffixes = np.zeros((len(words), most), np.int64)
-    step = max(1, -(-len(words) // (4 * (os.cpu_count() or 1))))
+    step = max(1, -(-len(words) // (4 * thread_count())))
 
     def one(start: int) -> None:
         rows = slice(start, start + step)

@@ -39,13 +39,15 @@ def _add_columns(words, counts):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _grouped_columns(words, ends, counts):  # type: ignore[no-untyped-def]
-    """The same for groups of rows one after another, group g ending before row ``ends[g]``."""
-    start = 0
-    for group in range(ends.size):
-        if ends[group] > start:
-            _add_columns(words[start : ends[group]], counts[group])
-        start = ends[group]
+def _grouped_columns(words, groups, counts):  # type: ignore[no-untyped-def]
+    """counts[group of a row, bit column] += 1, where the row has the bit set: one pass."""
+    for row in range(words.shape[0]):
+        cells = counts[groups[row]]
+        for word in range(words.shape[1]):
+            bits = words[row, word]
+            columns = cells[word * 64 : word * 64 + 64]
+            for place in range(columns.size):
+                columns[place] += np.int64((bits >> np.uint64(place)) & np.uint64(1))
 
 
 def add_columns(payload: Payload, counts: NDArray[np.int64]) -> None:
@@ -61,12 +63,13 @@ def add_grouped_columns(
     payload: Payload, groups: NDArray[np.int64], counts: NDArray[np.int64]
 ) -> None:
     """Add to ``counts[group]`` how many of the group's rows have each bit set."""
-    order = np.argsort(groups, kind="stable")
-    ends = np.cumsum(np.bincount(groups, minlength=counts.shape[0]))
-    words = words_of(payload[order])
-    found = np.zeros((counts.shape[0], words.shape[1] * 64), np.int64)
-    _grouped_columns(words, ends, found)
-    counts += found[:, : counts.shape[1]]
+    # the loop over columns is only fast where they lie side by side
+    table = counts if counts.flags.c_contiguous else np.zeros(counts.shape, np.int64)
+    for start in range(0, len(payload), _ROWS):
+        rows = slice(start, start + _ROWS)
+        _grouped_columns(words_of(payload[rows]), groups[rows], table)
+    if table is not counts:
+        counts += table
 
 
 @njit(cache=True, nogil=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.ground.threads import thread_count
 from sottovoce.kernels.compiled import njit
 
 # people simulated by one generator; fixed, so that a seed means the same on every machine
@@ -90,6 +90,6 @@ def in_chunks(count: int, seed: int, work: Callable[[slice, NDArray[np.uint64]],
         for start in starts:
             one(start)
         return
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(thread_count()) as pool:
         for _ in pool.map(one, starts):
             pass

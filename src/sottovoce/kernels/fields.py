@@ -55,6 +55,8 @@ def words_of(payload: Payload) -> NDArray[np.uint64]:
     """Rows of bytes as rows of 64-bit words, padded with zeros where they do not fit."""
     if payload.shape[1] % 8 == 0 and payload.flags.c_contiguous:
         return payload.view(np.uint64)
+    if payload.shape[1] in (1, 2, 4) and payload.flags.c_contiguous:
+        return payload.view(f"<u{payload.shape[1]}").astype(np.uint64)
     padded = np.zeros((len(payload), (payload.shape[1] + 7) // 8 * 8), np.uint8)
     padded[:, : payload.shape[1]] = payload
     return padded.view(np.uint64)

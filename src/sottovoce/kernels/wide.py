@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.ground.threads import thread_count
 from sottovoce.kernels.compiled import njit
 from sottovoce.kernels.draws import next_word
 from sottovoce.kernels.hashing import _parity, keyed_hash, scatter_signs
@@ -70,7 +70,7 @@ def count_wide(
     """
     if weights is None:
         weights = np.ones(seeds.size, np.int64)
-    parts = max(1, min(os.cpu_count() or 1, seeds.size >> 14))
+    parts = max(1, min(thread_count(), seeds.size >> 14))
     sums = np.zeros((parts, len(words)), np.int64)
     ends = np.linspace(0, seeds.size, parts + 1).astype(int).tolist()
 
@@ -136,7 +136,7 @@ def scatter_extensions(
         high, low = prefixes[place]
         scatter_wide(highs, lows, answers, weights, high, low, tables[place])
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(thread_count()) as pool:
         for _ in pool.map(one, range(len(prefixes))):
             pass
     return tables
@@ -158,7 +158,7 @@ def best_extensions(
         best = np.argpartition(heard, len(heard) - kept)[len(heard) - kept :]
         suffixes[place], scores[place] = best, heard[best]
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(thread_count()) as pool:
         for _ in pool.map(one, range(len(tables))):
             pass
     return suffixes, scores

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.oracles.counter import MANY, Counter, Integers, tally
+from sottovoce.oracles.counter import MANY, Counter, Integers, tally, tally_groups
 from sottovoce.oracles.estimator import Estimator, Floats, Noise, in_order
 from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.randomizer import Randomizer
@@ -32,6 +32,7 @@ __all__ = [
     "SummedOracle",
     "in_order",
     "tally",
+    "tally_groups",
 ]
 
 

@@ -63,6 +63,26 @@ class Counter(Shape):
     def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
         """The same for reports and weights that were checked: nothing is looked at again."""
 
+    def _accumulate_groups(
+        self, states: Integers, groups: Integers, payload: Payload, weights: Integers | None
+    ) -> None:
+        """Add reports of many groups of people, each to the state of its group, in place.
+
+        By default group by group. An oracle whose states are small overrides it by one pass over
+        the reports.
+
+        Args:
+            states: (groups, *state_shape), in 64-bit integers.
+            groups: the group of each report.
+            payload: reports that were checked, one row each.
+            weights: an integer beside each report; None for 1 each.
+        """
+        order = np.argsort(groups, kind="stable")
+        labels, starts = np.unique(groups[order], return_index=True)
+        for label, rows in zip(labels, np.split(order, starts[1:]), strict=True):
+            own = None if weights is None else weights[rows]
+            states[label] = self._accumulate(states[label], payload[rows], own)
+
     def merge(self, one: Integers, other: Integers) -> Integers:
         """The state of both crowds together; neither of the two changes."""
         return one + other
@@ -107,8 +127,9 @@ def magnitude_of(counts: Integers) -> int:
     return int(np.abs(counts.astype(np.float64)).sum())
 
 
-def whole_weights(weights: ArrayLike, count: int) -> Integers:
-    """``weights`` as a column of 64-bit integers, one for each of ``count`` reports.
+def whole_weights(weights: ArrayLike, count: int, name: str = "weights") -> Integers:
+    """``weights`` as a column of 64-bit integers, one for each of ``count`` reports; errors call it
+    ``name``.
 
     >>> whole_weights([2, -1], 2).tolist()
     [2, -1]
@@ -119,7 +140,7 @@ def whole_weights(weights: ArrayLike, count: int) -> Integers:
     is_whole = column.dtype.kind == "i" or (column.dtype.kind == "u" and column.dtype.itemsize < 8)
     if not is_whole or column.shape != (count,):
         raise InvalidInput(
-            f"weights must be a column of {count} signed integers, one for each report"
+            f"{name} must be a column of {count} signed integers, one for each report"
         )
     return column.astype(np.int64, copy=False)
 
@@ -137,3 +158,14 @@ def tally(cells: NDArray[np.int64], weights: Integers | None, size: int) -> Inte
         return np.bincount(cells, minlength=size)
     # in floats, which are exact: no sum of weights reaches 2^53, see Counter
     return np.bincount(cells, weights, size).astype(np.int64)
+
+
+def tally_groups(
+    states: Integers, groups: Integers, cells: NDArray[np.int64], weights: Integers | None
+) -> None:
+    """Add reports of many groups to their cells of (groups, cells), in place: one pass over the
+    reports, none over the table.
+    """
+    places = groups * states.shape[1]
+    places += cells  # in place: fresh columns cost more than what is done with them
+    np.add.at(states.reshape(-1), places, 1 if weights is None else weights)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles.base import Integers, Noise, PureOracle, SummedOracle, tally
+from sottovoce.oracles.base import Integers, Noise, PureOracle, SummedOracle, tally, tally_groups
 from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, truth_threshold
@@ -84,6 +84,12 @@ class GeneralizedRandomizedResponse(PureOracle, SummedOracle):
         answers = self.layout.read(payload, "answer").astype(np.int64)
         state += tally(answers, weights, self.size)
         return state
+
+    def _accumulate_groups(
+        self, states: Integers, groups: Integers, payload: Payload, weights: Integers | None
+    ) -> None:
+        answers = self.layout.read(payload, "answer").astype(np.int64)
+        tally_groups(states, groups, answers, weights)
 
     def supports(self, output: Any, value: int) -> bool:
         return bool(output == value)

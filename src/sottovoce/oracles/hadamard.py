@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles.base import Integers, Noise, PureOracle, SummedOracle, in_order, tally
+from sottovoce.oracles.base import (
+    Integers,
+    Noise,
+    PureOracle,
+    SummedOracle,
+    in_order,
+    tally,
+    tally_groups,
+)
 from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_down
@@ -110,6 +118,12 @@ class HadamardResponse(PureOracle, SummedOracle):
         columns = self.layout.read(payload, "column").astype(np.int64)
         state += tally(columns, weights, self.order)
         return state
+
+    def _accumulate_groups(
+        self, states: Integers, groups: Integers, payload: Payload, weights: Integers | None
+    ) -> None:
+        columns = self.layout.read(payload, "column").astype(np.int64)
+        tally_groups(states, groups, columns, weights)
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         from sottovoce.kernels.transform import walsh_hadamard
@@ -224,6 +238,14 @@ class HadamardRandomizedResponse(PureOracle, SummedOracle):
         state[0] += len(payload) if weights is None else weights.sum()
         state += tally(coefficients, signs if weights is None else signs * weights, self.order)
         return state
+
+    def _accumulate_groups(
+        self, states: Integers, groups: Integers, payload: Payload, weights: Integers | None
+    ) -> None:
+        coefficients = self.layout.read(payload, "coefficient").astype(np.int64) + 1
+        signs = 1 - 2 * self.layout.read(payload, "sign").astype(np.int64)
+        states[:, 0] += tally(groups, weights, len(states))
+        tally_groups(states, groups, coefficients, signs if weights is None else signs * weights)
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         # a report supports v if its sign is that of v:

@@ -182,14 +182,21 @@ class LocalHashing(_ToBits, SummedOracle):
         )
 
     def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
-        from sottovoce.kernels.hashing import scatter_linear, weigh_linear
+        from sottovoce.kernels.hashing import scatter, weigh_linear
 
         if weights is None:
             state[0] += len(payload)
-            scatter_linear(payload, self.width, self.hash_bits, state)
+            scatter(payload, self.width, self.hash_bits, state)
         else:
             weigh_linear(payload, weights, self.width, self.hash_bits, state)
         return state
+
+    def _accumulate_groups(
+        self, states: Integers, groups: Integers, payload: Payload, weights: Integers | None
+    ) -> None:
+        from sottovoce.kernels.hashing import scatter_grouped
+
+        scatter_grouped(payload, groups, weights, self.width, self.hash_bits, states)
 
     def support_of(self, state: Integers, values: NDArray[np.uint64] | None) -> Integers:
         # support of v = 2^-b (n + WHT(T)[v]), exact in integers; the state keeps n + T[0] in its

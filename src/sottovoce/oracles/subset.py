@@ -19,7 +19,7 @@ from sottovoce.oracles.base import Integers, Noise, PureOracle, SummedOracle
 from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.layout import Field, Layout, Payload
 from sottovoce.oracles.thresholds import chance, exp, rounded_down
-from sottovoce.oracles.unary import count_bits, with_gap
+from sottovoce.oracles.unary import count_bits, count_grouped_bits, with_gap
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,11 @@ class SubsetSelection(PureOracle, SummedOracle):
 
     def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
         return count_bits(state, payload, weights)
+
+    def _accumulate_groups(
+        self, states: Integers, groups: Integers, payload: Payload, weights: Integers | None
+    ) -> None:
+        count_grouped_bits(states, groups, payload, weights)
 
     def supports(self, output: Any, value: int) -> bool:
         return bool(output >> value & 1)

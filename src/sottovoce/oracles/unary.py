@@ -77,6 +77,11 @@ class UnaryEncoding(PureOracle, SummedOracle):
     def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
         return count_bits(state, payload, weights)
 
+    def _accumulate_groups(
+        self, states: Integers, groups: Integers, payload: Payload, weights: Integers | None
+    ) -> None:
+        count_grouped_bits(states, groups, payload, weights)
+
     def supports(self, output: Any, value: int) -> bool:
         return bool(output >> value & 1)
 
@@ -132,6 +137,18 @@ def count_bits(state: Integers, payload: Payload, weights: Integers | None) -> I
     else:
         weigh_columns(payload, weights, state)
     return state
+
+
+def count_grouped_bits(
+    states: Integers, groups: Integers, payload: Payload, weights: Integers | None
+) -> None:
+    """Add up, for each group of people, how many reports, or how much weight, set each bit."""
+    from sottovoce.kernels.bits import add_grouped_columns, weigh_grouped_columns
+
+    if weights is None:
+        add_grouped_columns(payload, groups, states)
+    else:
+        weigh_grouped_columns(payload, weights, groups, states)
 
 
 def toss_bits(place: int, width: int, one: int, zero: int, entropy: Entropy) -> int:

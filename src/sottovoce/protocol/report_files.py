@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +22,13 @@ Ids = NDArray[np.uint8]  # (reports, REPORT_ID_BYTES)
 
 def write_stream(path: str | os.PathLike[str], batches: Iterable[Reports]) -> int:
     """Write batches to one Parquet file as they come; returns how many reports it holds."""
-    pq = imported("pyarrow.parquet")
-
     total = 0
     with replacing(path) as draft:
         writer = None
         try:
             for batch in batches:
                 table = batch.to_arrow()
-                writer = writer or pq.ParquetWriter(
-                    draft, table.schema, compression="zstd", write_page_checksum=True
-                )
+                writer = writer or open_writer(draft, table.schema)
                 writer.write_table(table)
                 total += len(batch)
         finally:
@@ -43,6 +39,20 @@ def write_stream(path: str | os.PathLike[str], batches: Iterable[Reports]) -> in
     return total
 
 
+def open_writer(path: str | os.PathLike[str], schema: Any) -> Any:
+    """A Parquet writer of tables with the columns ``cohort`` and ``payload``, among others.
+
+    Cohorts repeat, so a dictionary of them is shorter than they are. Payloads and ids are nearly
+    all different: a dictionary of those is as long as the column, and read a second time.
+    """
+    pq = imported("pyarrow.parquet")
+
+    repeated = ["cohort", *public_names(schema)]
+    return pq.ParquetWriter(
+        path, schema, compression="zstd", write_page_checksum=True, use_dictionary=repeated
+    )
+
+
 def stream(
     path: str | os.PathLike[str], batch: int = STREAM_BATCH, plan_id: str | None = None
 ) -> Iterator[Reports]:
@@ -51,8 +61,8 @@ def stream(
 
     With ``plan_id`` the files of other plans in a folder are passed over.
     """
-    for file in _files(path, plan_id):
-        yield from _stream_file(file, batch)
+    for file in report_paths(path, plan_id):
+        yield from ReportFile(file).stream(batch=batch)
 
 
 def read_with_ids(path: str | os.PathLike[str], plan_id: str) -> tuple[Ids, Reports]:
@@ -63,13 +73,13 @@ def read_with_ids(path: str | os.PathLike[str], plan_id: str) -> tuple[Ids, Repo
     """
     ids: list[Ids] = []
     parts: list[Reports] = []
-    for file in _files(path, plan_id):
+    for file in report_paths(path, plan_id):
         ids.append(_ids_of(file))
-        parts += _stream_file(file, STREAM_BATCH)
+        parts += ReportFile(file).stream()
     return np.concatenate(ids), Reports.concat(parts)
 
 
-def _files(path: str | os.PathLike[str], plan_id: str | None) -> list[Path]:
+def report_paths(path: str | os.PathLike[str], plan_id: str | None) -> list[Path]:
     """A file, or those of a folder by name, of one plan if it is given."""
     place = Path(path)
     if not place.is_dir():
@@ -96,29 +106,53 @@ def _open(path: Path) -> Any:
     try:
         # without pre_buffer, which would hold all that was read: the file streams
         return pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
-    except (pa.ArrowException, OSError):
-        raise CorruptReport(
-            f"reports ({path}) must be a whole Parquet file; it was cut or damaged"
-        ) from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise _damaged(path) from None
 
 
-def _stream_file(path: Path, batch: int) -> Iterator[Reports]:
-    pa = imported("pyarrow")
+class ReportFile:
+    """A Parquet file of reports: its row groups can be read one by one, by one thread at a time."""
 
-    file = _open(path)
-    try:
-        metadata = file.schema_arrow.metadata
-        columns = ["cohort", "payload", *public_names(file.schema_arrow)]
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = _open(path)
+
+    @property
+    def group_rows(self) -> list[int]:
+        """How many reports each row group holds."""
+        metadata = self._file.metadata
+        return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+
+    def stream(
+        self, groups: Sequence[int] | None = None, batch: int = STREAM_BATCH, threads: bool = True
+    ) -> Iterator[Reports]:
+        """The reports of some row groups, or of all, in batches; if there are none, so many.
+
+        Args:
+            groups: numbers of row groups.
+            batch: how many reports are held at once.
+            threads: whether columns are read side by side.
+        """
+        pa = imported("pyarrow")
+
+        listed = range(self._file.num_row_groups) if groups is None else groups
         empty = True
-        for rows in file.iter_batches(batch_size=batch, columns=columns):
-            empty = False
-            yield Reports.from_arrow(rows.replace_schema_metadata(metadata))
-        if empty:
-            yield Reports.from_arrow(file.schema_arrow.empty_table())
-    except (pa.ArrowException, OSError):
-        raise CorruptReport(
-            f"reports ({path}) must be a whole Parquet file; it was cut or damaged"
-        ) from None
+        try:
+            schema = self._file.schema_arrow
+            columns = ["cohort", "payload", *public_names(schema)]
+            for rows in self._file.iter_batches(
+                batch_size=batch, row_groups=list(listed), columns=columns, use_threads=threads
+            ):
+                empty = False
+                yield Reports.from_arrow(rows.replace_schema_metadata(schema.metadata))
+            if empty:
+                yield Reports.from_arrow(schema.empty_table())
+        except (pa.ArrowException, OSError, UnicodeDecodeError):
+            raise _damaged(self.path) from None
+
+
+def _damaged(path: Path) -> CorruptReport:
+    return CorruptReport(f"reports ({path}) must be a whole Parquet file; it was cut or damaged")
 
 
 def _ids_of(path: Path) -> Ids:
@@ -133,10 +167,8 @@ def _ids_of(path: Path) -> Ids:
         )
     try:
         column = file.read([REPORT_ID]).column(REPORT_ID)
-    except (pa.ArrowException, OSError):
-        raise CorruptReport(
-            f"reports ({path}) must be a whole Parquet file; it was cut or damaged"
-        ) from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise _damaged(path) from None
     if column.null_count:
         raise CorruptReport(f"reports ({path}): no id may be missing")
     return np.frombuffer(b"".join(column.to_pylist()), np.uint8).reshape(-1, REPORT_ID_BYTES)

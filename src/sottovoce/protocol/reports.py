@@ -202,7 +202,7 @@ class Reports:
             raise CorruptReport(f"reports: payloads must have {plan.cohorts.bytes} bytes")
         if len(self) and int(self.cohorts.max()) >= len(plan.cohorts):
             raise CorruptReport(f"reports: cohort must be below {len(plan.cohorts)}")
-        for batch in plan.cohorts.batches(self.cohorts):
+        for batch in plan.cohorts.groups(self.cohorts):
             payload = self.payload[batch.rows]
             if payload[:, batch.slices[-1].stop :].any():
                 raise CorruptReport("reports: the padding must be zero")
@@ -294,6 +294,39 @@ class Reports:
         return Reports(
             metadata[PLAN_KEY].decode(errors="replace"), np.asarray(cohort.to_numpy()), rows, public
         )
+
+    @staticmethod
+    def from_columns(plan: Plan, cohorts: Any, payloads: Any) -> Reports:
+        """Reports from what a database gives, for plans without public columns.
+
+        Args:
+            plan: whose reports they are.
+            cohorts: whole numbers of any width, as an Arrow or numpy column or a list.
+            payloads: bytes of the plan's width each, as an Arrow column or a list.
+
+        >>> import sottovoce as sv
+        >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1, people=1000)
+        >>> len(Reports.from_columns(plan, [0, 0], [b"\\0", b"\\1"]))
+        2
+        """
+        pa = imported("pyarrow")
+
+        kind = pa.binary(plan.cohorts.bytes)
+        arrow = (pa.Array, pa.ChunkedArray)
+        try:
+            numbers = cohorts if isinstance(cohorts, arrow) else pa.array(cohorts)
+            rows = payloads if isinstance(payloads, arrow) else pa.array(payloads)
+            is_whole = pa.types.is_integer(numbers.type) or not len(numbers)
+            is_bytes = "binary" in str(rows.type) or not len(rows)
+            if not is_whole or not is_bytes:
+                raise TypeError
+            table = pa.table({"cohort": numbers.cast(pa.uint32()), "payload": rows.cast(kind)})
+        except (pa.ArrowException, TypeError, OverflowError):
+            raise CorruptReport(
+                "reports: cohorts must be whole numbers from 0 on, below 2^32, and payloads "
+                f"{plan.cohorts.bytes} bytes each, in columns of equal length"
+            ) from None
+        return Reports.from_arrow(table.replace_schema_metadata({PLAN_KEY: plan.id.encode()}))
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """A Parquet file, whole or not there."""

@@ -218,7 +218,7 @@ def _payload(plan: Plan, cohorts: NDArray[np.uint32], parts: Sequence[bytes]) ->
         raise CorruptReport(f"report: cohort must be below {len(plan.cohorts)}")
     if set(map(len, parts)) != {width} or len(_lengths(plan)) > 1:
         lengths = np.array([len(part) for part in parts])
-        for batch in plan.cohorts.batches(cohorts):
+        for batch in plan.cohorts.groups(cohorts):
             wanted = batch.slices[-1].stop
             if (lengths[batch.rows] != wanted).any():
                 raise CorruptReport(f"report: payload must have {wanted} bytes")

@@ -13,6 +13,7 @@ from sottovoce.device.assignment import ID_BYTES
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.report_files import open_writer
 from sottovoce.protocol.reports import STREAM_BATCH, Reports
 from sottovoce.store.base import Ids, Progress, Store
 
@@ -49,19 +50,17 @@ def export_file(store: Store, plan: Plan, path: Path) -> None:
     try:
         for _, ids, reports in store.read(plan, batch=STREAM_BATCH):
             table = _table(ids, reports)
-            writer = writer or _writer(path, table.schema)
+            writer = writer or open_writer(path, table.schema)
             writer.write_table(table)
         if writer is None:
             empty = _table(np.zeros((0, ID_BYTES), np.uint8), Reports.empty(plan))
-            writer = _writer(path, empty.schema)
+            writer = open_writer(path, empty.schema)
     finally:
         if writer is not None:
             writer.close()
 
 
 def _write(store: Store, plan: Plan, folder: Path, name: str, progress: Progress | None) -> int:
-    pq = imported("pyarrow.parquet")
-
     total = number = rows = 0
     writer = None
     try:
@@ -70,26 +69,18 @@ def _write(store: Store, plan: Plan, folder: Path, name: str, progress: Progress
                 writer.close()
                 writer, rows, number = None, 0, number + 1
             table = _table(ids, reports)
-            writer = writer or _writer(folder / f"{name}-{number:05}.parquet", table.schema)
+            writer = writer or open_writer(folder / f"{name}-{number:05}.parquet", table.schema)
             writer.write_table(table)
             rows, total = rows + len(reports), total + len(reports)
             if progress is not None:
                 progress(total)
         if not total:
-            pq.write_table(
-                _table(np.zeros((0, ID_BYTES), np.uint8), Reports.empty(plan)),
-                folder / f"{name}-00000.parquet",
-            )
+            empty = _table(np.zeros((0, ID_BYTES), np.uint8), Reports.empty(plan))
+            writer = open_writer(folder / f"{name}-00000.parquet", empty.schema)
     finally:
         if writer is not None:
             writer.close()
     return total
-
-
-def _writer(path: Path, schema: Any) -> Any:
-    pq = imported("pyarrow.parquet")
-
-    return pq.ParquetWriter(path, schema, compression="zstd", write_page_checksum=True)
 
 
 def _table(ids: Ids, reports: Reports) -> Any:

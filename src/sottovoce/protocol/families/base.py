@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from sottovoce.schema import Schema
 # person said to all of her asks together.
 Keep = Literal["sums", "rows"]
 
+FEW_LABELS = 8  # so many are told apart without sorting
 MAX_PLAN_COHORTS = 1 << 32  # a report names its cohort in 32 bits
 
 
@@ -107,6 +108,9 @@ def rows_by(labels: NDArray[Any], count: int) -> Iterator[tuple[int, Any]]:
     if count == 1:
         yield 0, slice(None)
         return
+    if count <= FEW_LABELS:
+        yield from _rows_by_few(labels, count)
+        return
     if count <= 1 << 16:
         labels = labels.astype(np.uint16)  # which are sorted digit by digit, many times as fast
     order = None
@@ -117,6 +121,23 @@ def rows_by(labels: NDArray[Any], count: int) -> Iterator[tuple[int, Any]]:
     ends = [*starts[1:], len(labels)]
     for label, start, end in zip(labels[starts].tolist(), starts, ends, strict=True):
         yield label, slice(start, end) if order is None else order[start:end]
+
+
+def _rows_by_few(labels: NDArray[Any], count: int) -> Iterator[tuple[int, Any]]:
+    """:func:`rows_by` without sorting: a look at all labels for each one."""
+    for label in range(count):
+        rows = np.flatnonzero(labels == label)
+        if not len(rows):
+            continue
+        first, last = int(rows[0]), int(rows[-1])
+        yield label, slice(first, last + 1) if last - first + 1 == len(rows) else rows
+
+
+def alike(oracles: Sequence[tuple[Oracle, ...]]) -> tuple[NDArray[np.int64], list[Any]]:
+    """For cohorts' oracles: the number of each among the different ones, and the different ones."""
+    numbers: dict[tuple[Oracle, ...], int] = {}
+    labels = [numbers.setdefault(each, len(numbers)) for each in oracles]
+    return np.array(labels, np.int64), list(numbers)
 
 
 @dataclass(frozen=True)
@@ -130,6 +151,14 @@ class Batch:
     @property
     def slices(self) -> tuple[slice, ...]:
         return slices_of(self.oracles)
+
+
+class Group(NamedTuple):
+    """Cohorts that are asked through the same oracles."""
+
+    number: int  # that of their batches
+    cohorts: NDArray[np.int64]  # in increasing order
+    oracles: tuple[Oracle, ...]
 
 
 class Family(ABC):
@@ -207,6 +236,29 @@ class Family(ABC):
     @abstractmethod
     def batches(self, column: NDArray[np.uint32]) -> Iterator[Batch]:
         """The people of a column of cohorts, in batches whose oracles are the same."""
+
+    def groups(self, column: NDArray[np.uint32]) -> Iterator[Batch]:
+        """The same people in as few batches as can be, for what depends on oracles alone: reports
+        are checked and added up in them.
+        """
+        return self.batches(column)
+
+    @cached_property
+    def different_oracles(self) -> tuple[tuple[Oracle, ...], ...]:
+        """Through what its cohorts are asked, each different way once."""
+        return tuple(dict.fromkeys(cohort.oracles for cohort in self.kinds))
+
+    @cached_property
+    def grouping(self) -> list[Group]:
+        """The cohorts of every batch of :meth:`groups`, for families whose cohorts are not too many
+        to list.
+        """
+        every = np.arange(len(self), dtype=np.uint32)
+        batches = self.groups(every)
+        return [
+            Group(batch.number, every[batch.rows].astype(np.int64), batch.oracles)
+            for batch in batches
+        ]
 
     @abstractmethod
     def values(

@@ -12,7 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.protocol.families.base import Batch, Cohort, Family, Keep, rows_by, share_of
+from sottovoce.oracles import Oracle
+from sottovoce.protocol.families.base import (
+    Batch,
+    Cohort,
+    Family,
+    Keep,
+    alike,
+    rows_by,
+    share_of,
+)
 from sottovoce.schema import Schema
 
 TOGETHER = "together"  # what a plan calls a list whose rows are kept
@@ -74,6 +83,17 @@ class Listed(Family):
     def batches(self, column: NDArray[np.uint32]) -> Iterator[Batch]:
         for index, rows in rows_by(column, len(self)):
             yield Batch(index, rows, self[index].oracles)
+
+    @cached_property
+    def _groups(self) -> tuple[NDArray[np.int64], list[tuple[Oracle, ...]]]:
+        """The group of each cohort, and the oracles of each group."""
+        return alike([cohort.oracles for cohort in self._listed])
+
+    def groups(self, column: NDArray[np.uint32]) -> Iterator[Batch]:
+        numbers, oracles = self._groups
+        labels = column if len(oracles) == 1 else numbers[column]
+        for number, rows in rows_by(labels, len(oracles)):
+            yield Batch(number, rows, oracles[number])
 
     def values(
         self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles import PureOracle
+from sottovoce.oracles import Oracle, PureOracle
 from sottovoce.oracles import from_json as oracle_from_json
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.encodings import Ask, Parities
@@ -23,6 +23,7 @@ from sottovoce.protocol.families.base import (
     Batch,
     Cohort,
     Family,
+    alike,
     rows_by,
     share_of,
 )
@@ -196,6 +197,17 @@ class Signs(Family):
     def batches(self, column: NDArray[np.uint32]) -> Iterator[Batch]:
         for number, rows in rows_by(self.numbers(column), len(self.blocks)):
             yield Batch(number, rows, (self.oracles[number],))
+
+    @cached_property
+    def _groups(self) -> tuple[NDArray[np.int64], list[tuple[Oracle, ...]]]:
+        """The group of each block, and the oracle of each group."""
+        return alike([(each,) for each in self.oracles])
+
+    def groups(self, column: NDArray[np.uint32]) -> Iterator[Batch]:
+        groups, oracles = self._groups
+        labels = column if len(oracles) == 1 else groups[self.numbers(column)]
+        for number, rows in rows_by(labels, len(oracles)):
+            yield Batch(number, rows, oracles[number])
 
     def values(
         self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int

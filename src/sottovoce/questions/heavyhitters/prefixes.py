@@ -6,7 +6,6 @@ a kept prefix may go on are decoded by one transform.
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.hashes import unpermuted
+from sottovoce.ground.threads import thread_count
 from sottovoce.oracles import oracle
 from sottovoce.oracles.hashing import WideLocalHashing, best_hash_bits
 from sottovoce.oracles.layout import Payload
@@ -203,7 +203,7 @@ def _extended(
 
     source = oracle_of(aggregate.plan.cohorts[index].asks[0], WideLocalHashing)
     fresh = design.fresh[index]
-    block = max(os.cpu_count() or 1, MAX_BLOCK_CELLS >> fresh)  # prefixes
+    block = max(thread_count(), MAX_BLOCK_CELLS >> fresh)  # prefixes
     best_suffixes, best_scores = [], []  # (prefixes of a block, ways) each
     for start in range(0, len(words), block):
         own = words[start : start + block]
