@@ -101,6 +101,10 @@ def _print_version(wanted: bool) -> None:
       sottovoce release table.csv --epsilon 1 --delta 1e-6 --up-to 3 -o release
       sottovoce compare releases table.csv --methods dp-marginals,auto --epsilon 0.5,1
       sottovoce amplify --oracle olh --size 1024 --local 4 --people 1000000 --delta 1e-9
+      sottovoce compare shuffled table.csv --attribute age --epsilon 0.1,0.5 --people 100000
+      sottovoce key new -o hop.key
+      sottovoce shuffler plan.json --key hop.key --next http://127.0.0.1:8700 --close-after 3600
+      sottovoce spotcheck plan.json people.csv --at http://127.0.0.1:8700
     """
 )
 def _root(
@@ -138,6 +142,8 @@ def plan(
       [question]
       kind = "frequencies"
       attributes = ["age"]
+
+    With trust = "shuffled" and delta = "1e-9" others mix the reports, and people hide in the crowd.
 
     Or, for tables of any two attributes, kind = "marginals" and up_to = 2; the ranking of methods
     is then printed too.
@@ -294,8 +300,8 @@ def estimate(
 
     Example:  sottovoce estimate plan.json sqlite:///survey.db --sum age:18..37
 
-    Example:  sottovoce estimate plan.json reports.parquet --tree --next next.json  (popular values,
-              in rounds)
+    Example:  sottovoce estimate plan.json reports.parquet --tree --next next.json
+    # popular values, in rounds
     """
     from sottovoce.cli import answers
     from sottovoce.console.reading import heard

@@ -44,7 +44,12 @@ class SpotCheck:
 def spot_check(plan: Plan, people: Path, url: str, journal: Path | None = None) -> SpotCheck:
     """Look for all acknowledged reports of a journal in a collector's list."""
     hops_of(plan)
-    record = Record(journal or journal_beside(people, plan), plan)
+    path = journal or journal_beside(people, plan)
+    if not path.exists():
+        raise InvalidInput(
+            f"journal ({path}) must be a file that `sottovoce send` wrote for this plan"
+        )
+    record = Record(path, plan)
     record.read_file()
     nonces = record.acknowledged_ids()
     if not nonces:
