@@ -18,10 +18,11 @@ import sottovoce as sv
 from sottovoce.device.sealing import open_layer, read_content, seal
 from sottovoce.ground.entropy import Tape
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.protocol.guarantee import at_most_percent
 from sottovoce.protocol.plan import Plan
 from sottovoce.service.settings import Settings
 from tests.browser.machines import HAS_CHROMIUM, browsing
-from tests.shuffle.plans import keys, shuffled_plan
+from tests.shuffle.plans import SCHEMA, keys, shuffled_plan
 from tests.studio.browsers import CONTRAST, RULES, visitor
 from tests.studio.collectors import Collector, collecting
 from tests.waiting import HANG
@@ -208,20 +209,23 @@ def test_the_same_onion_is_sent_until_it_is_taken(
 
 @in_chromium
 def test_three_promises_are_told_before_anything_is_sent(chromium: Any, studio: Collector) -> None:
-    plan = created(studio, 402, fakes=900)
+    asked = sv.Frequencies("drinks", oracle="grr")
+    terms = {"trust": "shuffled", "delta": "1e-6", "least": 200, "fakes": 900, "cap": 4}
+    hops = [key.public for key in HOPS]
+    plan = sv.plan(SCHEMA, asked, epsilon="0.3", people=402, hops=hops, **terms)
+    studio.service.create(plan, "What our town drinks")
+    stated = [at_most_percent(promise.guess) for promise in plan.guarantee.promises]
+    assert len(set(stated)) == 3
     with visitor(chromium) as (page, log):
         open_take(page, studio, plan)
         promises = page.locator("#promises li").all_text_contents()
-        assert [line[line.index("at most ") :][:13] for line in promises] == [
-            "at most 62.3%",
-            "at most 73.2%",
-            "at most 88.1%",
-        ]
+        assert all(f"at most {most}" in line for most, line in zip(stated, promises, strict=True))
+        assert plan.shuffling is not None
         told = page.locator("#sealed").text_content()
         assert "in 4 layers" in told
         assert "Each of 3 shufflers in turn" in told
         assert "900 whispers of nobody" in told
-        assert "Fewer than 200 people's whispers are never opened" in told
+        assert f"Fewer than {plan.shuffling.least:,} people's whispers are never opened" in told
         assert page.evaluate(RULES) == []
         assert page.evaluate(CONTRAST) == []
         draw(page, "never")
