@@ -29,6 +29,11 @@ COMMANDS = (
     "compare marginals",
     "release",
     "compare releases",
+    "compare shuffled",
+    "amplify",
+    "key new",
+    "shuffler",
+    "spotcheck",
 )
 
 
@@ -51,6 +56,12 @@ def test_every_command_shows_an_example(sottovoce: Command, name: str) -> None:
     assert own.code == 0
     assert example in own.out
     assert example in sottovoce("--help").out
+
+
+def test_an_example_is_one_line_that_can_be_copied(sottovoce: Command) -> None:
+    shown = sottovoce("compare", "shuffled", "--help").out
+    (example,) = (line for line in shown.splitlines() if "Example:" in line)
+    assert example.endswith("--methods auto,solh,solh-thesis,sh,rap,aue,central")
 
 
 def test_version_and_bare_command(sottovoce: Command) -> None:

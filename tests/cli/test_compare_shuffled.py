@@ -49,6 +49,7 @@ def test_rows_of_all_methods(sottovoce: Command, table: Path) -> None:
         (("--attribute", "x", "--people", "1"), "people (1)"),
         (("--attribute", "x", "--delta", "2"), "delta"),
         (("--attribute", "x", "--runs", "0"), "runs (0)"),
+        (("--attribute", "x", "--methods", "sh,nobody"), "method (nobody) must be one of auto"),
     ],
 )
 def test_bad_input(sottovoce: Command, table: Path, options: tuple[str, ...], message: str) -> None:
@@ -58,6 +59,6 @@ def test_bad_input(sottovoce: Command, table: Path, options: tuple[str, ...], me
 
 def test_what_does_not_fit_says_why() -> None:
     crowd = Population.of({"x": ["a", "b", "c"] * 10})
-    rows = list(compare_shuffled(crowd, "x", ["1e-6"], 100, ["sh", "aue", "nobody"], 1, 1, "1e-4"))
+    rows = list(compare_shuffled(crowd, "x", ["1e-6"], 100, ["sh", "aue", "she"], 1, 1, "1e-4"))
     assert [row.mse for row in rows] == [None] * 3
     assert all(row.reason for row in rows)

@@ -79,3 +79,11 @@ def test_three_targets_are_searched_for(sottovoce: Command) -> None:
         ((), "--oracle, or --targets"),
     ):
         refused(sottovoce("amplify", *wrong, *CROWD), word)
+
+
+def test_a_delta_that_allows_too_much_is_noted(sottovoce: Command) -> None:
+    asked = ("amplify", "--oracle", "grr", "--size", "16", "--local", "2", "--people", "100")
+    told = sottovoce(*asked, "--delta", "0.5", "--json")
+    assert "delta (0.5) is above one in the number of people" in told.err
+    assert json.loads(told.out)["local"] == 2
+    assert sottovoce(*asked, "--delta", "1e-6").err == ""

@@ -14,7 +14,7 @@ import pytest
 from sottovoce.cli import run
 from sottovoce.device.messages import PROBLEM
 from sottovoce.device.sealing import new_nonce, seal
-from sottovoce.device.sender import SenderAnswer
+from sottovoce.device.sender import NotSent, Sender, SenderAnswer
 from sottovoce.ground.entropy import Seeded
 from sottovoce.ground.errors import BatchClosed, InvalidInput, UnknownPlan
 from sottovoce.service.hop_work import Neighbour, ShufflerWork, Unanswered
@@ -330,4 +330,12 @@ def test_the_status_of_a_hop(
 ) -> None:
     store.add_onions(PLAN.id, ONIONS[:3])
     assert run(["shuffler", "--status", "--store", f"sqlite:///{tmp_path}/hop.db"]) == 0
-    assert capsys.readouterr().out == f"{PLAN.id[:16]}  collecting  closes 0, waiting 3\n"
+    told = "collecting  closes 1970-01-01 00:00:00 UTC, waiting 3"
+    assert capsys.readouterr().out == f"{PLAN.id[:16]}  {told}\n"
+
+
+def test_onions_at_another_door_are_told_where_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = SenderAnswer(404, {"type": f"{PROBLEM}not-found", "detail": "no route"}, "")
+    monkeypatch.setattr(Sender, "ask", lambda *_: answer)
+    with pytest.raises(NotSent, match="reports go to its first shuffler"):
+        Sender("http://127.0.0.1:8700").send_onions(PLAN.id, ONIONS[:1])

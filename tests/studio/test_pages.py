@@ -194,6 +194,23 @@ def test_a_shuffled_survey_says_three_things_at_once(browser: httpx.Client) -> N
     assert 'value="shuffled" checked' in page.text
 
 
+def test_the_page_of_a_shuffled_survey_says_who_is_trusted(browser: httpx.Client) -> None:
+    shuffled = {**FORM, "people": "19000", "trust": "shuffled", "delta": "1e-6"}
+    page = browser.post("/new", data=shuffled, follow_redirects=True).text
+    promised = page[page.index('id="promises"') :]
+    for words in (
+        "for the analyst (epsilon 1,",
+        "for the analyst with everybody else",
+        "for the analyst with all shufflers",
+        "people's reports are never opened",
+    ):
+        assert words in promised
+    assert "epsilon 1 shuffled" in page
+    assert "Trusted with answers: nobody" not in page
+    assert "Nobody can take part with this link yet" in page
+    assert "Shuffled reports all come at once" in page
+
+
 def test_before_anybody_was_heard(collector: Collector, browser: httpx.Client) -> None:
     plan = collector.survey(sv.Frequencies("exercise"), epsilon=1.5)
     text = browser.get(f"/watch/{plan.id}").text

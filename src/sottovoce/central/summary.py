@@ -26,6 +26,17 @@ th, td { text-align: left; padding: .2rem .6rem .2rem 0; border-bottom: 1px soli
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 .note { background: #fff6e0; padding: .5rem .8rem; border-left: 3px solid #d9a520; }
 .promise { background: #eaf3f8; padding: .5rem .8rem; border-left: 3px solid #3d7ea6; }
+rect { fill: #7aa6c2; } line { stroke: #1f3b4d; stroke-width: 1.5; }
+@media (max-width: 40rem) {
+  svg { display: none; }
+  table { display: block; overflow-x: auto; }
+}
+@media (prefers-color-scheme: dark) {
+  body { color: #e3e9ec; background: #12181b; }
+  th, td { border-color: #2e3b42; }
+  .note { background: #33290f; } .promise { background: #152b37; }
+  rect { fill: #4a7f9f; } line { stroke: #d5e4ec; }
+}
 """
 
 
@@ -92,7 +103,7 @@ def _tuples(release: Release, k: int) -> str:
     lines = []
     for row in rows:
         name = _text(_label(row["tuple"]))
-        doubt = " (may be held by nobody)" if row["may_be_spurious"] else ""
+        doubt = " *" if row["may_be_spurious"] else ""
         if math.isnan(row["count"]):
             lines.append([name + doubt, "", "unknown", "", ""])
             continue
@@ -101,6 +112,8 @@ def _tuples(release: Release, k: int) -> str:
         lines.append([name + doubt, _bar(row, most), *figures, reach])
     total = len(counts.counts)
     more = f"<p>The {len(rows)} largest of {total:,}.</p>" if total > len(rows) else ""
+    if any(row["may_be_spurious"] for row in rows):
+        more += "<p>* May be held by nobody: it was found under noise.</p>"
     title = "Single values" if k == 1 else f"{k} values together"
     heads = ["value", "", "count", "std error", f"{RELEASE_LEVEL:.0%} interval"]
     return f"<h2>{title}</h2>{_table(heads, lines, numbers=3)}{more}"
@@ -120,9 +133,8 @@ def _bar(row: dict[str, Any], most: float) -> str:
     middle = BAR_HEIGHT / 2
     return (
         f'<svg width="{BAR_WIDTH}" height="{BAR_HEIGHT}" role="img" aria-hidden="true">'
-        f'<rect x="0" y="2" width="{end:.1f}" height="{BAR_HEIGHT - 4}" fill="#7aa6c2"/>'
-        f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{middle}" y2="{middle}" '
-        'stroke="#1f3b4d" stroke-width="1.5"/></svg>'
+        f'<rect x="0" y="2" width="{end:.1f}" height="{BAR_HEIGHT - 4}"/>'
+        f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{middle}" y2="{middle}"/></svg>'
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Sequence
+
+import typer
 
 from sottovoce.cli import (  # noqa: F401  (they add their commands)
     analysis,
@@ -27,6 +30,34 @@ __all__ = ["app", "main", "run"]
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+
+
+def _with_whole_examples(text: str) -> str:
+    """A help text whose examples stand on one line each, so that they can be copied.
+
+    >>> _with_whole_examples("Freeze it.\\n\\nExample:  sottovoce plan a.toml\\n  -o plan.json")
+    'Freeze it.\\n\\n\\x08\\nExample:  sottovoce plan a.toml -o plan.json'
+    """
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    for place, paragraph in enumerate(paragraphs):
+        head, _, command = paragraph.partition("Example:")
+        if not head and command:
+            # the sign \b keeps a paragraph as it is
+            paragraphs[place] = f"\b\nExample:  {' '.join(command.split())}"
+    return "\n\n".join(paragraphs)
+
+
+def _keep_examples_whole(group: typer.Typer) -> None:
+    for command in group.registered_commands:
+        command.help = _with_whole_examples(inspect.getdoc(command.callback) or "")
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            about = inner.typer_instance.info
+            about.help = _with_whole_examples(about.help or "")
+            _keep_examples_whole(inner.typer_instance)
+
+
+_keep_examples_whole(app)
 
 
 def main() -> None:

@@ -88,7 +88,7 @@ Metrics = Annotated[
     ),
 ]
 Plans = Annotated[
-    list[Path] | None, typer.Argument(metavar="[plan.json ...]", help="Surveys to take in.")
+    list[Path] | None, typer.Argument(metavar="plan.json", help="Surveys to take in.")
 ]
 CollectorKey = Annotated[
     Path | None,

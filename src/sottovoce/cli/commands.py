@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sottovoce import __version__
+from sottovoce.cli.examples import EXAMPLES
 from sottovoce.console.screen import say
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import json_visible
@@ -75,34 +76,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(
-    epilog="""\b
-    Examples:
-      sottovoce demo
-      sottovoce studio
-      sottovoce plan survey.toml -o plan.json
-      sottovoce whisper plan.json people.csv -o reports.parquet
-      sottovoce estimate plan.json reports.parquet --marginal smoker,age --plot table.svg
-      sottovoce associate plan.json reports.parquet --pair smoker,age
-      sottovoce tree plan.json reports.parquet --plot tree.svg
-      sottovoce query plan.json reports.parquet "SELECT COUNT(*) FROM people WHERE age > 30"
-      sottovoce sql plan.json reports.parquet
-      sottovoce synthesize plan.json reports.parquet --people 10000 --seed 1 -o synthetic.csv
-      sottovoce serve plan.json --store sqlite:///survey.db
-      sottovoce send plan.json people.csv --to http://127.0.0.1:8700
-      sottovoce info sqlite:///survey.db
-      sottovoce audit plan.json
-      sottovoce advise survey.toml --error 0.01
-      sottovoce oracles --size 64 --epsilon 1
-      sottovoce compare oracles --size 64 --epsilon 0.5,1 --people 100000 --runs 10
-      sottovoce compare marginals table.csv --k 3 --epsilon 0.5,1 --methods auto,calm
-      sottovoce compare heavyhitters words.csv --value word --bytes 6 --top 32 --epsilon 2
-      sottovoce compare itemsets baskets.parquet --column items --top 64 --epsilon 2
-      sottovoce release table.csv --epsilon 1 --delta 1e-6 --up-to 3 -o release
-      sottovoce compare releases table.csv --methods dp-marginals,auto --epsilon 0.5,1
-      sottovoce amplify --oracle olh --size 1024 --local 4 --people 1000000 --delta 1e-9
-    """
-)
+@app.callback(epilog=EXAMPLES)
 def _root(
     version: Annotated[
         bool,
@@ -138,6 +112,8 @@ def plan(
       [question]
       kind = "frequencies"
       attributes = ["age"]
+
+    With trust = "shuffled" and delta = "1e-9" others mix the reports, and people hide in the crowd.
 
     Or, for tables of any two attributes, kind = "marginals" and up_to = 2; the ranking of methods
     is then printed too.
@@ -294,8 +270,8 @@ def estimate(
 
     Example:  sottovoce estimate plan.json sqlite:///survey.db --sum age:18..37
 
-    Example:  sottovoce estimate plan.json reports.parquet --tree --next next.json  (popular values,
-              in rounds)
+    Example:  sottovoce estimate plan.json reports.parquet --tree --next next.json
+    # popular values, in rounds
     """
     from sottovoce.cli import answers
     from sottovoce.console.reading import heard

@@ -59,7 +59,7 @@ Relation = Annotated[
 ]
 Empty = Annotated[
     list[str] | None,
-    typer.Option(metavar="TEXT_KIND", help="A value that says nothing; may be given again."),
+    typer.Option(metavar="TEXT", help="A value that says nothing; may be given again."),
 ]
 MayBeEmpty = Annotated[
     str | None,

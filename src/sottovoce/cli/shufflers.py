@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,7 +61,7 @@ def show(
 @app.command()
 def shuffler(
     plans: Annotated[
-        list[Path] | None, typer.Argument(metavar="plan.json ...", help="Plans that name its key.")
+        list[Path] | None, typer.Argument(metavar="plan.json", help="Plans that name its key.")
     ] = None,
     key: KeyFile = None,
     next_url: Annotated[
@@ -192,9 +192,13 @@ def _print_status(opened: HopStore, as_json: bool) -> None:
         return
     for row in rows:
         plan_id, state = row.pop("plan"), row.pop("state")
-        reason = row.pop("reason", None)
-        told = ", ".join(f"{name} {value:,}" for name, value in row.items() if value is not None)
-        typer.echo(f"{plan_id[:16]}  {state}  {told}" + (f"; {reason}" if reason else ""))
+        reason, closes = row.pop("reason", None), row.pop("closes")
+        told = [f"{name} {count:,}" for name, count in row.items()]
+        if closes is not None:
+            told.insert(0, f"closes {datetime.fromtimestamp(closes, UTC):%Y-%m-%d %H:%M:%S} UTC")
+        typer.echo(
+            f"{plan_id[:16]}  {state}  {', '.join(told)}" + (f"; {reason}" if reason else "")
+        )
 
 
 @app.command()

@@ -90,6 +90,7 @@ def amplify(
     else:
         built = oracle_with(oracle, size, local, options)
     result = amplified(built, people, delta, fakes, colluding, rounds)
+    _note_delta(delta, people)
     if as_json:
         print_json(
             {
@@ -114,6 +115,7 @@ def _search(targets: str, size: int, people: int, delta: float, *, as_json: bool
         raise InvalidInput(f"targets ({targets}) must be three epsilons, such as 0.5,2,8")
     found = search_targets(*wanted, people=people, size=size, delta=delta)
     built = found.oracle
+    _note_delta(delta, people)
     if as_json:
         print_json(
             {
@@ -136,6 +138,16 @@ def _search(targets: str, size: int, people: int, delta: float, *, as_json: bool
         f"Against the analyst with all shufflers:  epsilon {found.local:.4g}\n"
         f"Mean squared error of a frequency:       {found.mse:.3g}"
     )
+
+
+def _note_delta(delta: float, people: int) -> None:
+    """Say so if delta allows to show somebody's whole report."""
+    if delta * people > 1:
+        typer.echo(
+            f"note: delta ({delta:g}) is above one in the number of people: showing a whole report "
+            "at random would satisfy it; choose it well below",
+            err=True,
+        )
 
 
 def _solved(

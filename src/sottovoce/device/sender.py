@@ -109,10 +109,16 @@ class Sender:
     def send_onions(self, plan_id: str, onions: Sequence[bytes]) -> None:
         """The same for sealed reports, to the first shuffler of their plan."""
         body = b"".join(onions)
-        self._insist(
-            lambda: self.ask("POST", f"{ONIONS_PATH}{plan_id}", body, ONIONS),
-            partial(_check_taken, count=len(onions)),
-        )
+        try:
+            self._insist(
+                lambda: self.ask("POST", f"{ONIONS_PATH}{plan_id}", body, ONIONS),
+                partial(_check_taken, count=len(onions)),
+            )
+        except NotSent as wrong:
+            if wrong.problem != "not-found":
+                raise
+            told = f"{wrong}; a shuffled plan's reports go to its first shuffler"
+            raise NotSent(told, wrong.problem) from None
 
     def assignment(self, plan_id: str) -> Assignment:
         """Public coins for one report."""

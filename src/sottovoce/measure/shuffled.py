@@ -27,6 +27,7 @@ from sottovoce.measure.marginals import coded
 from sottovoce.measure.populations import Population
 from sottovoce.measure.runs import seeded
 from sottovoce.measure.simulated_shuffles import SIMULATED, SimulatedShuffle
+from sottovoce.oracles import ADAPTIVE, ORACLES
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.protocol.plan import Plan
 
@@ -114,6 +115,12 @@ def compare_shuffled(
         )
     if not epsilons or not methods:
         raise InvalidInput("methods and epsilons must each be at least one")
+    known = {*SHUFFLED_METHODS, ADAPTIVE, *(name for kind in ORACLES for name in kind.names)}
+    for method in methods:
+        if method not in known:
+            raise InvalidInput(
+                f"method ({method}) must be one of {', '.join(SHUFFLED_METHODS)}, or an oracle"
+            )
     chance = share("delta", delta)
     if not 0 < chance < 1:
         raise InvalidInput(f"delta ({delta}) must lie between 0 and 1")

@@ -103,6 +103,8 @@ class Plan:
     @property
     def cost(self) -> str:
         """What it asks of a person, in words: its epsilon, and its delta if it has one."""
+        if self.shuffling is not None:
+            return f"epsilon {self.shuffling.epsilon} shuffled, {self.epsilon} by itself"
         delta = self.guarantee.delta
         return (
             f"epsilon {self.epsilon}, delta {at_most(delta)}"
@@ -189,9 +191,11 @@ class Plan:
             return [f"Guarantee: {self.guarantee}"]
         part = self.shuffling
         lines = [f"Guarantee {line}" for line in str(self.guarantee).split("\n")]
-        mixed = f"Shuffled by {part.shufflers}" if part.hops else "Shuffled; no keys of shufflers"
-        fakes = f", who add {part.fakes:,} fakes" if part.fakes else ""
-        return [*lines, f"{mixed}{fakes}"]
+        fakes = f"; they add {part.fakes:,} fakes" if part.fakes else ""
+        if not part.hops:
+            return [*lines, f"Shuffled: no keys of shufflers, for simulations{fakes}"]
+        count = "1 shuffler" if part.shufflers == 1 else f"{part.shufflers} shufflers"
+        return [*lines, f"Shuffled by {count}{fakes}"]
 
     @classmethod
     def write(

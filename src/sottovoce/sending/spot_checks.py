@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,16 +36,30 @@ class SpotCheck:
         if self.missing:
             return f"{self.missing:,} of {self.checked:,} reports are not in the batch"
         seen = [
-            f"a change of {share:.0%} of it with {chance_of_seeing(share, self.checked):.1%}"
+            f"a change of {share:.0%} of it with {_percent(chance_of_seeing(share, self.checked))}"
             for share in STATED_SHARES
         ]
         return f"All {self.checked:,} reports are in the batch; so many see {', '.join(seen)}"
 
 
+def _percent(chance: float) -> str:
+    """A chance in percent, rounded down: none is certain.
+
+    >>> _percent(0.95039), _percent(1 - 1e-9)
+    ('95.0%', '99.9%')
+    """
+    return f"{math.floor(1000 * chance) / 10:.1f}%" if chance < 1 else "99.9%"
+
+
 def spot_check(plan: Plan, people: Path, url: str, journal: Path | None = None) -> SpotCheck:
     """Look for all acknowledged reports of a journal in a collector's list."""
     hops_of(plan)
-    record = Record(journal or journal_beside(people, plan), plan)
+    path = journal or journal_beside(people, plan)
+    if not path.exists():
+        raise InvalidInput(
+            f"journal ({path}) must be a file that `sottovoce send` wrote for this plan"
+        )
+    record = Record(path, plan)
     record.read_file()
     nonces = record.acknowledged_ids()
     if not nonces:

@@ -21,6 +21,7 @@ from sottovoce.studio.figures import Picture, Relations
 from sottovoce.studio.forms import Fields
 from sottovoce.studio.page_context import Studio
 from sottovoce.studio.query_page import query_context
+from sottovoce.studio.take_page import receiver_of
 
 A_MOMENT = 0.15  # seconds that a page waits for a table before it says that it is being computed
 MAX_SUM_LENGTH = 1000  # characters of a set of values that is asked for
@@ -78,6 +79,7 @@ def routes(studio: Studio) -> list[Route]:
             view=view,
             parts=PAGE_PARTS,
             link=link,
+            receiver=receiver_of(view.survey.plan, studio.shuffler),
             names=[],
             summed="",
             **_about(view.survey),
