@@ -6,13 +6,14 @@ import csv
 import io
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.ground.files import replacing, write_csv
+from sottovoce.ground.files import new_folder, replacing, write_csv
 from sottovoce.ground.labels import csv_cell, visible_lines
 
 
@@ -93,3 +94,22 @@ def test_heads_and_cells_of_every_csv_are_defused_and_text_is_quoted() -> None:
 
 def test_lines_stay_lines() -> None:
     assert visible_lines("a\nb\x1b[2J\x9b\u202e\n") == "a\nb\\x1b[2J\\x9b\\u202e\n"
+
+
+@pytest.mark.parametrize("making", [replacing, new_folder])
+def test_an_interrupt_as_soon_as_a_draft_is_there_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, making: Callable[[Path], Any]
+) -> None:
+    def interrupted(made: Callable[..., Any]) -> Callable[..., Any]:
+        def then_interrupted(*given: Any) -> None:
+            made(*given)
+            monkeypatch.undo()  # it comes once
+            raise KeyboardInterrupt
+
+        return then_interrupted
+
+    monkeypatch.setattr(os, "close", interrupted(os.close))
+    monkeypatch.setattr(Path, "mkdir", interrupted(Path.mkdir))
+    with pytest.raises(KeyboardInterrupt), making(tmp_path / "out"):
+        pass
+    assert not list(tmp_path.iterdir())

@@ -31,8 +31,9 @@ def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterato
     if not target.parent.is_dir():
         raise InvalidInput(f"output ({target}) must lie in a folder that exists")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE if private else ORDINARY))
-    try:
+    mode = PRIVATE if private else ORDINARY
+    try:  # before the file is there: an interrupt may come as soon as it is
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
         yield draft
         if target.is_file() and not private:
             draft.chmod(stat.S_IMODE(target.stat().st_mode))
@@ -60,8 +61,8 @@ def new_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     if not target.parent.is_dir():
         raise InvalidInput(f"output ({target}) must lie in a folder that exists")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    draft.mkdir()
     try:
+        draft.mkdir()
         yield draft
         for file in draft.iterdir():
             _sync(file)
