@@ -1,35 +1,85 @@
-"""Where a command hears a crowd from: a Parquet file, a folder of them, or a store."""
+"""Where a command hears a crowd from: Parquet files, a store, or a total."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
+from sottovoce.ground.errors import InvalidInput
+
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
+    from sottovoce.engine import Engine
     from sottovoce.protocol.plan import Plan
 
+LOCAL = "local"
 
-def heard(made: Plan, source: str, quiet: bool) -> Aggregate:
+
+def heard(
+    made: Plan, source: str, quiet: bool, engine: str = LOCAL, master: str | None = None
+) -> Aggregate:
     """The aggregate of all reports there, read in constant memory."""
-    from sottovoce.aggregation.file_fold import count_files, fold_files
+    return heard_all(made, [source], quiet, engine, master)
+
+
+def heard_all(
+    made: Plan, sources: Sequence[str], quiet: bool, engine: str, master: str | None = None
+) -> Aggregate:
+    """The aggregate of all reports in some places."""
+    from sottovoce.engine import open_engine
+
+    for place, source in enumerate(sources):
+        if source in sources[:place]:
+            raise InvalidInput(f"reports ({source}) must be given once, or they count twice")
+        if engine != LOCAL and not _is_files(source):
+            raise InvalidInput(
+                f"engine ({engine}) folds files of reports, not a store or a total: "
+                "`sottovoce export` writes files, and --engine local adds up totals"
+            )
+    with open_engine(engine, master) as workers:
+        total = _heard(made, sources[0], quiet, workers)
+        for source in sources[1:]:
+            total.absorb(_heard(made, source, quiet, workers))
+    return total
+
+
+def _heard(made: Plan, source: str, quiet: bool, engine: Engine) -> Aggregate:
+    from sottovoce.aggregation.file_fold import count_files
+    from sottovoce.aggregation.totals import read_total
     from sottovoce.console.progress import progress
+    from sottovoce.store.urls import is_store
 
-    if "://" in source:
-        from sottovoce.store import open_store
+    if is_store(source):
+        return _stored(made, source)
+    if not _is_files(source):
+        return read_total(made, source)
+    count = count_files(made, source) if engine.name == LOCAL else None
+    with progress("listening", count, quiet) as advance:
+        return engine.fold(made, source, advance)
 
-        store = open_store(source, create=False)
-        try:
-            total = store.aggregate(store.entry(made.id).plan)
-            missing = store.kept(made).missing
-            if missing:
-                typer.echo(
-                    f"Note: {missing:,} damaged reports are left out; see `sottovoce rebuild`",
-                    err=True,
-                )
-            return total
-        finally:
-            store.close()
-    with progress("listening", count_files(made, source), quiet) as advance:
-        return fold_files(made, source, advance=advance)
+
+def _is_files(source: str) -> bool:
+    """Whether it is a file or a folder of reports, by path or by URL."""
+    from sottovoce.aggregation.totals import is_total
+    from sottovoce.store.urls import is_store
+
+    return not is_store(source) and not is_total(source)
+
+
+def _stored(made: Plan, source: str) -> Aggregate:
+    from sottovoce.store import open_store
+
+    store = open_store(source, create=False)
+    try:
+        total = store.aggregate(store.entry(made.id).plan)
+        missing = store.kept(made).missing
+        if missing:
+            typer.echo(
+                f"Note: {missing:,} damaged reports are left out; see `sottovoce rebuild`",
+                err=True,
+            )
+        return total
+    finally:
+        store.close()
