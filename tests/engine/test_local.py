@@ -66,9 +66,9 @@ def test_the_first_bad_file_is_named(tmp_path: Path) -> None:
         Engine.fold(engine, plan, tmp_path)
     other = plan_of("latent")
     reports_of(other).write(tmp_path / "other.parquet")
-    with pytest.raises(PlanMismatch, match="other.parquet"):
+    with pytest.raises(PlanMismatch, match=r"other\.parquet"):
         Engine.fold(engine, plan, tmp_path / "other.parquet")
-    with pytest.raises(InvalidInput, match="missing.parquet.* exists"):
+    with pytest.raises(InvalidInput, match=r"missing\.parquet.* exists"):
         Engine.fold(engine, plan, tmp_path / "missing.parquet")
 
 

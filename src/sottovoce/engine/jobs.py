@@ -40,21 +40,21 @@ class FilePart:
 
 
 @dataclass(frozen=True)
-class FoldJob:
+class FilesJob:
     """Parts of files, one after another."""
 
     parts: tuple[FilePart, ...]
 
 
-def fold_jobs(plan: Plan, path: str | PathLike[str], slots: int) -> list[FoldJob]:
+def fold_jobs(plan: Plan, path: str | PathLike[str], slots: int) -> list[FilesJob]:
     """All row groups of a plan's files, in jobs of about equal size; refused if a file is another
     plan's.
     """
     listed = [_listed(plan, place) for place in report_paths(path, plan.id)]
     total = sum(sum(part.rows) for part in listed)
     count = max(1, JOBS_PER_SLOT * slots, -(-total // MAX_JOB_REPORTS))
-    jobs = [FoldJob(tuple(parts)) for parts in _cut(listed, -(-total // count))]
-    return jobs or [FoldJob(())]
+    jobs = [FilesJob(tuple(parts)) for parts in _cut(listed, -(-total // count))]
+    return jobs or [FilesJob(())]
 
 
 def _listed(plan: Plan, place: Place) -> FilePart:

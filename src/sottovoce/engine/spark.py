@@ -56,7 +56,9 @@ class SparkEngine(Engine):
         session: of PySpark, classic or of Spark Connect.
         owns: whether to stop it at the end.
         """
-        imported("pyspark.cloudpickle").register_pickle_by_value(shipped)
+        from pyspark import cloudpickle
+
+        cloudpickle.register_pickle_by_value(shipped)
         self._session = session
         self._owns = owns
 
@@ -94,6 +96,7 @@ class SparkEngine(Engine):
 
 def start_spark(master: str | None = None) -> SparkEngine:
     """A session of one's own, with a master; by default threads of this machine."""
+    imported("pyspark")
     url = f"local[{thread_count()}]" if master is None else master
     _require_java()
     is_here = url.startswith("local")
@@ -105,7 +108,9 @@ def start_spark(master: str | None = None) -> SparkEngine:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with _explained():
-        builder = imported("pyspark.sql").SparkSession.builder.master(url).appName("sottovoce")
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.master(url).appName("sottovoce")
         for name, value in _SETTINGS.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
@@ -116,11 +121,13 @@ def start_spark(master: str | None = None) -> SparkEngine:
 
 def connect_spark(url: str) -> SparkEngine:
     """A session of a Spark Connect server; needs no Java here."""
+    imported("pyspark")
     _require_answer("engine", url, [_host_and_port(url, _CONNECT_PORT)])
     with _explained():
-        return SparkEngine(
-            imported("pyspark.sql").SparkSession.builder.remote(url).getOrCreate(), owns=True
-        )
+        from pyspark.sql import SparkSession
+
+        session = SparkSession.builder.remote(url).getOrCreate()
+    return SparkEngine(session, owns=True)
 
 
 def _is_connect(session: Any) -> bool:

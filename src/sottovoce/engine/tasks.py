@@ -10,7 +10,7 @@ from typing import Any
 
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.aggregation.pieces import Piece
-from sottovoce.engine.jobs import FoldJob
+from sottovoce.engine.jobs import FilesJob
 from sottovoce.protocol.plan import Plan
 
 
@@ -27,7 +27,7 @@ class FoldTask:
     plan_text: str
     plan_id: str
 
-    def __call__(self, job: FoldJob) -> Iterator[Piece]:
+    def __call__(self, job: FilesJob) -> Iterator[Piece]:
         total = Aggregate(plan_of(self.plan_text, self.plan_id))
         for part in job.parts:
             for reports in part.opened().stream(part.groups, threads=False):
