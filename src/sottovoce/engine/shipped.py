@@ -36,7 +36,7 @@ def job_runner(version: str, task: bytes, jobs: list[bytes]) -> Callable[[Any], 
         found = found_version()
         if found != version:
             words = f"the workers must have sottovoce {version}, as the driver; found: {found}"
-            yield error_row(number, "EngineError", words)
+            yield error_row(number, "ClusterError", words)
             return
         from sottovoce.ground.errors import SottovoceError
 
@@ -46,7 +46,7 @@ def job_runner(version: str, task: bytes, jobs: list[bytes]) -> Callable[[Any], 
         except SottovoceError as wrong:
             yield error_row(number, type(wrong).__name__, str(wrong))
         except MemoryError:
-            yield error_row(number, "EngineError", "a worker has too little memory for its part")
+            yield error_row(number, "ClusterError", "a worker has too little memory for its part")
 
     return run
 

@@ -24,7 +24,7 @@ from sottovoce.aggregation.pieces import Piece
 from sottovoce.engine import shipped
 from sottovoce.engine.base import Engine, Task
 from sottovoce.ground import errors
-from sottovoce.ground.errors import EngineError, SottovoceError
+from sottovoce.ground.errors import ClusterError, SottovoceError
 from sottovoce.ground.extras import imported
 from sottovoce.ground.threads import thread_count
 
@@ -139,7 +139,7 @@ def _require_java() -> None:
     found = shutil.which("java") if not home else shutil.which("java", path=str(Path(home, "bin")))
     if found is None:
         where = "on the PATH" if not home else f"in JAVA_HOME ({home})"
-        raise EngineError(
+        raise ClusterError(
             f"engine spark needs Java 17 or later, and there is no java {where}; "
             "sc://host, a server of Spark Connect, needs none here"
         )
@@ -153,7 +153,7 @@ def _host_and_port(url: str, port: int) -> tuple[str, int]:
         return parts.hostname, parts.port or port
     except ValueError:
         scheme = url.partition("://")[0]
-        raise EngineError(
+        raise ClusterError(
             f"engine ({scheme}://...) must be {scheme}://host or with :port"
         ) from None
 
@@ -168,7 +168,7 @@ def _require_answer(what: str, url: str, hosts: Sequence[tuple[str, int]]) -> No
             continue
     listed = ", ".join(f"{host}:{port}" for host, port in hosts)
     scheme = url.partition("://")[0]
-    raise EngineError(f"{what} ({scheme}://...) does not answer at {listed}")
+    raise ClusterError(f"{what} ({scheme}://...) does not answer at {listed}")
 
 
 def _is_loopback(host: str) -> bool:
@@ -185,7 +185,7 @@ def _require_worker(session: Any, url: str) -> None:
     while status.getExecutorMemoryStatus().size() < 2:  # the driver is one
         if time.monotonic() > end:
             session.stop()
-            raise EngineError(
+            raise ClusterError(
                 f"master ({url}): no worker took part within {WORKER_SECONDS} seconds"
             )
         time.sleep(0.1)
@@ -194,7 +194,7 @@ def _require_worker(session: Any, url: str) -> None:
 def _failure(body: bytes) -> SottovoceError:
     """The error that a worker sent, as our own."""
     name, words = pickle.loads(body)
-    kind: type[SottovoceError] = getattr(errors, name, EngineError)
+    kind: type[SottovoceError] = getattr(errors, name, ClusterError)
     return kind(words)
 
 
@@ -209,6 +209,6 @@ def _explained() -> Iterator[None]:
         raise
     except Exception as wrong:
         lines = [line.strip() for line in str(wrong).splitlines() if line.strip()]
-        raise EngineError(
+        raise ClusterError(
             f"engine spark: {type(wrong).__name__}: {lines[0] if lines else ''}"
         ) from wrong

@@ -51,7 +51,7 @@ class BatchClosed(SottovoceError):
     """A shuffler's batch takes no more reports."""
 
 
-class EngineError(SottovoceError):
+class ClusterError(SottovoceError):
     """What was to work elsewhere cannot: nobody answers, or its workers have other versions."""
 
 
