@@ -17,7 +17,7 @@ from sottovoce.aggregation import piece_bytes
 from sottovoce.aggregation import pieces as module
 from sottovoce.aggregation.aggregate import fold
 from sottovoce.aggregation.answer_counts import AnswerCounts
-from sottovoce.aggregation.cells import Cells
+from sottovoce.aggregation.cells import PlacedCells
 from sottovoce.aggregation.piece_bytes import MAX_PIECE_BYTES, PIECE_CELLS
 from sottovoce.aggregation.pieces import Piece, sum_pieces
 from sottovoce.aggregation.row_counts import RowCounts
@@ -167,7 +167,7 @@ def test_cells_survive_in_few_bytes(largest: int, share: float) -> None:
     draws = np.random.default_rng(9)
     places = np.flatnonzero(draws.random(PIECE_CELLS) < share)
     values = draws.integers(1, largest + 1, len(places)) * draws.choice([-1, 1], len(places))
-    body = piece_bytes.Body("ab" * 32, 5, 7, Cells(places, values))
+    body = piece_bytes.PieceBody("ab" * 32, 5, 7, PlacedCells(places, values))
     data = piece_bytes.packed(3, body)
     again = piece_bytes.body_of(3, data)
     assert again[:3] == body[:3]
@@ -222,17 +222,17 @@ def test_pieces_of_other_plans_are_refused() -> None:
 
 
 def packed(number: int, plan: sv.Plan, content: Any) -> Piece:
-    return Piece(number, piece_bytes.packed(number, piece_bytes.Body(plan.id, 0, 0, content)))
+    return Piece(number, piece_bytes.packed(number, piece_bytes.PieceBody(plan.id, 0, 0, content)))
 
 
 def test_content_that_no_reports_give_is_refused() -> None:
-    cell = Cells(np.array([50]), np.array([1]))
-    far = Cells(np.array([60_000]), np.array([1]))
+    cell = PlacedCells(np.array([50]), np.array([1]))
+    far = PlacedCells(np.array([60_000]), np.array([1]))
     for kind, number, content, rule in [
         ("signs", 0, cell, "answer|oracle"),
         ("listed", 0, far, "cells must be below"),
         ("kept", 0, far, "cells must be below"),
-        ("kept", 0, Cells(np.array([10]), np.array([1])), "more cells"),
+        ("kept", 0, PlacedCells(np.array([10]), np.array([1])), "more cells"),
         ("kept", 1, cell, "no such piece"),
         ("listed", 1, CountedRows(np.zeros((1, 9), np.uint8), None), "keeps no reports"),
         ("kept", 1, CountedRows(np.zeros((1, 9), np.uint8), None), "other bytes"),
@@ -260,7 +260,7 @@ def test_rows_that_no_device_sends_are_refused() -> None:
 
 def test_sums_beyond_64_bits_are_refused() -> None:
     plan = plan_of("listed")
-    many = packed(0, plan, Cells(np.array([1]), np.array([1 << 62]))).body
+    many = packed(0, plan, PlacedCells(np.array([1]), np.array([1 << 62]))).body
     assert sum_pieces(0, [many])
     with pytest.raises(InvalidInput, match=r"^piece 0: .*64 bits"):
         sum_pieces(0, [many, many])

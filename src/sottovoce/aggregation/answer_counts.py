@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.aggregation.cells import Cells
+from sottovoce.aggregation.cells import PlacedCells
 from sottovoce.aggregation.counts import WORD, Counts
 from sottovoce.aggregation.merging import is_rising, sum_equal
 from sottovoce.aggregation.tallies import tally_of
@@ -125,14 +125,14 @@ class AnswerCounts(Counts):
     def cell_count(self) -> int:
         return self._size
 
-    def cells(self) -> Iterator[Cells]:
-        yield Cells(*self._tally.between(0, self._size))
+    def cells(self) -> Iterator[PlacedCells]:
+        yield PlacedCells(*self._tally.between(0, self._size))
 
-    def check_cells(self, cells: Cells) -> None:
+    def check_cells(self, cells: PlacedCells) -> None:
         super().check_cells(cells)
         self._check_answers(cells.places >> self._bits, cells.places & self._mask)
 
-    def add_cells(self, cells: Cells) -> None:
+    def add_cells(self, cells: PlacedCells) -> None:
         self._tally.add(*cells)
 
     # -- as bytes

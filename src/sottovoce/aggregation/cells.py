@@ -18,19 +18,19 @@ from sottovoce.oracles.base import Integers
 BLOCK_CELLS = 1 << 16  # of a large table, that are looked at in one step
 
 
-class Cells(NamedTuple):
+class PlacedCells(NamedTuple):
     """Some cells: their places, in increasing order, and their integers."""
 
     places: Integers  # (cells,)
     values: Integers  # (cells,)
 
-    def between(self, first: int, end: int) -> Cells:
+    def between(self, first: int, end: int) -> PlacedCells:
         """Those from place ``first`` on, below ``end``."""
         start, stop = np.searchsorted(self.places, [first, end]).tolist()
-        return Cells(self.places[start:stop], self.values[start:stop])
+        return PlacedCells(self.places[start:stop], self.values[start:stop])
 
 
-def held_cells(table: NDArray[np.integer], first: int = 0) -> Iterator[Cells]:
+def held_cells(table: NDArray[np.integer], first: int = 0) -> Iterator[PlacedCells]:
     """The cells of a table that are not 0, block by block, in the order of its memory; the places
     of the table begin at ``first``.
 
@@ -42,10 +42,10 @@ def held_cells(table: NDArray[np.integer], first: int = 0) -> Iterator[Cells]:
         block = flat[start : start + BLOCK_CELLS]
         places = np.flatnonzero(block)
         if len(places):
-            yield Cells(places + (first + start), block[places].astype(np.int64))
+            yield PlacedCells(places + (first + start), block[places].astype(np.int64))
 
 
-def joined_cells(parts: Iterable[Cells]) -> Cells:
+def joined_cells(parts: Iterable[PlacedCells]) -> PlacedCells:
     """Parts that follow each other, in one."""
     parts = list(parts)
     if len(parts) == 1:
@@ -54,18 +54,18 @@ def joined_cells(parts: Iterable[Cells]) -> Cells:
     for part in parts:
         places.append(part.places)
         values.append(part.values)
-    return Cells(np.concatenate(places), np.concatenate(values))
+    return PlacedCells(np.concatenate(places), np.concatenate(values))
 
 
-def ranges_of(parts: Iterable[Cells], width: int) -> Iterator[tuple[int, Cells]]:
+def ranges_of(parts: Iterable[PlacedCells], width: int) -> Iterator[tuple[int, PlacedCells]]:
     """Cells in ranges of ``width`` places each: (the range's number, its cells), in order, of the
     ranges that have any.
 
-    >>> cells = Cells(np.array([1, 4, 5]), np.array([7, 8, 9]))
+    >>> cells = PlacedCells(np.array([1, 4, 5]), np.array([7, 8, 9]))
     >>> [(number, range.values.tolist()) for number, range in ranges_of([cells], 4)]
     [(0, [7]), (1, [8, 9])]
     """
-    current, waiting = 0, list[Cells]()
+    current, waiting = 0, list[PlacedCells]()
     for part in parts:
         numbers = part.places // width
         starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
@@ -74,6 +74,6 @@ def ranges_of(parts: Iterable[Cells], width: int) -> Iterator[tuple[int, Cells]]
                 yield current, joined_cells(waiting)
                 waiting = []
             current = int(numbers[start])
-            waiting.append(Cells(part.places[start:end], part.values[start:end]))
+            waiting.append(PlacedCells(part.places[start:end], part.values[start:end]))
     if waiting:
         yield current, joined_cells(waiting)

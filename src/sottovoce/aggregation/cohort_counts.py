@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.aggregation.cells import Cells, held_cells, ranges_of
+from sottovoce.aggregation.cells import PlacedCells, held_cells, ranges_of
 from sottovoce.aggregation.cohort_part import CohortPart
 from sottovoce.aggregation.counts import Counts
 from sottovoce.aggregation.rows import CountedRows, KeptRows, joined_rows
@@ -150,7 +150,7 @@ class CohortCounts(Counts):
     def cell_count(self) -> int:
         return len(self.cohorts) * self._slot_cells
 
-    def cells(self) -> Iterator[Cells]:
+    def cells(self) -> Iterator[PlacedCells]:
         for index in sorted(self._heard):
             heard, first = self._heard[index], index * self._slot_cells
             yield from held_cells(np.array([heard.people, heard.magnitude]), first)
@@ -159,19 +159,19 @@ class CohortCounts(Counts):
                 yield from part.cells(first)
                 first += part.cell_count
 
-    def _slots(self, cells: Cells) -> Iterator[tuple[int, Cells]]:
+    def _slots(self, cells: PlacedCells) -> Iterator[tuple[int, PlacedCells]]:
         """(cohort, its cells, at places from 0 on)."""
         for index, own in ranges_of([cells], self._slot_cells):
-            yield index, Cells(own.places - index * self._slot_cells, own.values)
+            yield index, PlacedCells(own.places - index * self._slot_cells, own.values)
 
-    def check_cells(self, cells: Cells) -> None:
+    def check_cells(self, cells: PlacedCells) -> None:
         super().check_cells(cells)
         for index, own in self._slots(cells):
             parts = self._part_list(index)
             if own.places[-1] >= SLOT_HEAD + sum(part.cell_count for part in parts):
                 raise CorruptReport("aggregate: a state has more cells than its oracle's")
 
-    def add_cells(self, cells: Cells) -> None:
+    def add_cells(self, cells: PlacedCells) -> None:
         for index, own in self._slots(cells):
             people, magnitude = _head_of(own)
             heard = self._room(index, self.cohorts[index].oracles, Weighed(people, magnitude))
@@ -179,7 +179,7 @@ class CohortCounts(Counts):
             for part in heard.parts:
                 share = own.between(first, first + part.cell_count)
                 if len(share.places):
-                    part.add_cells(Cells(share.places - first, share.values), self.magnitude)
+                    part.add_cells(PlacedCells(share.places - first, share.values), self.magnitude)
                 first += part.cell_count
 
     # -- as rows: the cohort and the part that each belongs to, highest byte first, before it
@@ -241,7 +241,7 @@ class CohortCounts(Counts):
         return [index for index in sorted(self._heard) if not self._heard[index].is_nothing]
 
 
-def _head_of(slot: Cells) -> tuple[int, int]:
+def _head_of(slot: PlacedCells) -> tuple[int, int]:
     """The people and the magnitude in a slot's cells."""
     head = slot.between(0, SLOT_HEAD)
     found = dict(zip(head.places.tolist(), head.values.tolist(), strict=True))

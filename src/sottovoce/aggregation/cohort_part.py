@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from sottovoce.aggregation.cells import Cells
+from sottovoce.aggregation.cells import PlacedCells
 from sottovoce.ground.errors import CorruptReport
 from sottovoce.oracles.base import Integers
 from sottovoce.oracles.layout import Payload
@@ -54,11 +54,11 @@ class CohortPart(ABC):
         """How many places its cells have; none if it keeps rows."""
         return 0
 
-    def cells(self, first: int) -> Iterator[Cells]:
+    def cells(self, first: int) -> Iterator[PlacedCells]:
         """Its cells that are not 0; its places begin at ``first``."""
         return iter(())
 
-    def add_cells(self, cells: Cells, magnitude: int) -> None:
+    def add_cells(self, cells: PlacedCells, magnitude: int) -> None:
         """Add cells of another crowd's, at places from 0 on."""
         raise CorruptReport("aggregate: it has a cell where its plan keeps reports")
 

@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.aggregation.cells import Cells
+from sottovoce.aggregation.cells import PlacedCells
 from sottovoce.aggregation.rows import CountedRows
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.oracles.base import Integers
@@ -135,18 +135,18 @@ class Counts(ABC):
         """How many places its cells have, which follows from the cohorts alone."""
 
     @abstractmethod
-    def cells(self) -> Iterator[Cells]:
+    def cells(self) -> Iterator[PlacedCells]:
         """All cells that are not 0, in order of their places: every integer that it holds, of
         people and magnitudes of cohorts too, but no rows.
         """
 
-    def check_cells(self, cells: Cells) -> None:
+    def check_cells(self, cells: PlacedCells) -> None:
         """Refuse cells that no reports give."""
         if len(cells.places) and int(cells.places[-1]) >= self.cell_count:
             raise CorruptReport(f"aggregate: cells must be below {self.cell_count}")
 
     @abstractmethod
-    def add_cells(self, cells: Cells) -> None:
+    def add_cells(self, cells: PlacedCells) -> None:
         """Add cells of another crowd that were checked. See :meth:`grow`."""
 
     def kept_rows(self) -> CountedRows:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.aggregation.cells import Cells
+from sottovoce.aggregation.cells import PlacedCells
 from sottovoce.aggregation.rows import CountedRows
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.ground.extras import imported
@@ -32,19 +32,19 @@ _DENSE, _SPARSE, _KEPT = range(3)  # forms of content
 _MAX_CONTENT = MAX_PIECE_BYTES - (1 << 14)  # before zstd, which adds less than 1% at worst
 
 
-class Body(NamedTuple):
+class PieceBody(NamedTuple):
     """What a piece's bytes say."""
 
     plan_id: str
     check: int  # modulo 2^64, see sottovoce.aggregation.pieces
     magnitude: int  # of all reports, in piece 0
-    content: Cells | CountedRows  # places count from the piece's first one
+    content: PlacedCells | CountedRows  # places count from the piece's first one
 
 
-def packed(number: int, body: Body) -> bytes:
+def packed(number: int, body: PieceBody) -> bytes:
     """The bytes of a body; one form for the same integers, with one build of zstd."""
     content = body.content
-    raw = _cell_bytes(content) if isinstance(content, Cells) else _row_bytes(content)
+    raw = _cell_bytes(content) if isinstance(content, PlacedCells) else _row_bytes(content)
     if len(raw) > _MAX_CONTENT:  # which only rows can be
         raise InvalidInput(
             f"piece {number}: its rows would have {len(raw)} bytes, more than {_MAX_CONTENT}; "
@@ -56,7 +56,7 @@ def packed(number: int, body: Body) -> bytes:
     return data + _crc(number, data)
 
 
-def body_of(number: int, data: bytes) -> Body:
+def body_of(number: int, data: bytes) -> PieceBody:
     """What the bytes of a piece say; refuses other bytes, and those of another number."""
     if len(data) < _HEAD.size + _CRC or data[:4] != _MAGIC:
         raise CorruptReport(f"piece {number}: these bytes are not a piece")
@@ -74,14 +74,14 @@ def body_of(number: int, data: bytes) -> Body:
         content = _rows_of(raw) if raw[0] == _KEPT else _cells_of(raw)
     except (ValueError, IndexError, OSError, struct.error):
         raise CorruptReport(f"piece {number}: its content is malformed") from None
-    return Body(plan.hex(), check, magnitude, content)
+    return PieceBody(plan.hex(), check, magnitude, content)
 
 
 def _crc(number: int, data: bytes) -> bytes:
     return zlib.crc32(data, zlib.crc32(number.to_bytes(8, "little"))).to_bytes(_CRC, "little")
 
 
-def _cell_bytes(cells: Cells) -> bytes:
+def _cell_bytes(cells: PlacedCells) -> bytes:
     """All places' integers in a row, or the gaps between those that are not 0 and these integers,
     whichever is shorter.
     """
@@ -97,7 +97,7 @@ def _cell_bytes(cells: Cells) -> bytes:
     return _CELLS.pack(_DENSE, width << 4, PIECE_CELLS) + table.tobytes()
 
 
-def _cells_of(raw: bytes) -> Cells:
+def _cells_of(raw: bytes) -> PlacedCells:
     """The inverse of :func:`_cell_bytes`; a ValueError for what it does not write."""
     form, widths, count = _CELLS.unpack_from(raw)
     width, gap_bytes = widths >> 4, widths & 15
@@ -107,12 +107,12 @@ def _cells_of(raw: bytes) -> Cells:
         raise ValueError
     if form == _DENSE:
         places = np.flatnonzero(values)
-        return Cells(places, values[places])
+        return PlacedCells(places, values[places])
     gaps = np.frombuffer(raw, f"<u{gap_bytes}", count, _CELLS.size)
     places = np.cumsum(gaps.astype(np.int64) + 1) - 1
     if count and int(places[-1]) >= PIECE_CELLS:
         raise ValueError
-    return Cells(places, values)
+    return PlacedCells(places, values)
 
 
 def _row_bytes(rows: CountedRows) -> bytes:

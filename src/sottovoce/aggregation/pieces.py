@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.aggregation.cells import Cells, joined_cells, ranges_of
-from sottovoce.aggregation.piece_bytes import PIECE_CELLS, Body, body_of, packed
+from sottovoce.aggregation.cells import PlacedCells, joined_cells, ranges_of
+from sottovoce.aggregation.piece_bytes import PIECE_CELLS, PieceBody, body_of, packed
 from sottovoce.aggregation.rows import CountedRows, byte_keys, distinct_rows, joined_rows
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch
 
@@ -51,17 +51,17 @@ def pieces_of(plan_id: str, counts: Counts, people: int) -> Iterator[Piece]:
     left out, but piece 0 is always there, and comes last.
     """
     total = 0
-    first = Body(plan_id, 0, counts.magnitude, joined_cells([]))
+    first = PieceBody(plan_id, 0, counts.magnitude, joined_cells([]))
     for number, cells in ranges_of(counts.cells(), PIECE_CELLS):
-        own = Cells(cells.places - number * PIECE_CELLS, cells.values)
+        own = PlacedCells(cells.places - number * PIECE_CELLS, cells.values)
         if number:
             total += _linear(number, own)
-            yield Piece(number, packed(number, Body(plan_id, 0, 0, own)))
+            yield Piece(number, packed(number, PieceBody(plan_id, 0, 0, own)))
         else:
             first = first._replace(content=own)
     for number, rows in _row_pieces(counts, people):
         total += _linear(number, rows)
-        yield Piece(number, packed(number, Body(plan_id, 0, 0, rows)))
+        yield Piece(number, packed(number, PieceBody(plan_id, 0, 0, rows)))
     check = -(total + _linear(0, first.content)) % _WORD
     yield Piece(0, packed(0, first._replace(check=check)))
 
@@ -117,36 +117,36 @@ def add_pieces(plan_id: str, counts: Counts, pieces: Sequence[Piece]) -> None:
         raise CorruptReport("pieces: some are missing, or there twice")
     counts.grow(magnitude)
     for content in _contents(pieces):
-        if isinstance(content, Cells):
+        if isinstance(content, PlacedCells):
             counts.add_cells(content)
         else:
             counts.add_rows(content)
 
 
-def _check_content(counts: Counts, number: int, content: Cells | CountedRows) -> None:
-    is_cells = isinstance(content, Cells)
+def _check_content(counts: Counts, number: int, content: PlacedCells | CountedRows) -> None:
+    is_cells = isinstance(content, PlacedCells)
     if is_cells is not (number < first_row_piece(counts)):
         raise CorruptReport("its plan has no such piece")
-    if isinstance(content, Cells):
-        counts.check_cells(Cells(content.places + number * PIECE_CELLS, content.values))
+    if isinstance(content, PlacedCells):
+        counts.check_cells(PlacedCells(content.places + number * PIECE_CELLS, content.values))
     else:
         counts.check_rows(content)
 
 
-def _contents(pieces: Sequence[Piece]) -> Iterator[Cells | CountedRows]:
+def _contents(pieces: Sequence[Piece]) -> Iterator[PlacedCells | CountedRows]:
     """What pieces hold, at the places of the aggregate. Pieces of few cells are joined, since a
     sparse tally sorts all that it holds whenever it gets more.
     """
-    last, waiting = -1, list[Cells]()
+    last, waiting = -1, list[PlacedCells]()
     for piece in sorted(pieces, key=lambda piece: piece.number):
         content = body_of(piece.number, piece.body).content
-        is_next = isinstance(content, Cells) and piece.number > last
+        is_next = isinstance(content, PlacedCells) and piece.number > last
         if waiting and (not is_next or sum(len(each.places) for each in waiting) > JOINED_CELLS):
             yield joined_cells(waiting)
             waiting = []
         last = piece.number
-        if isinstance(content, Cells):
-            waiting.append(Cells(content.places + piece.number * PIECE_CELLS, content.values))
+        if isinstance(content, PlacedCells):
+            waiting.append(PlacedCells(content.places + piece.number * PIECE_CELLS, content.values))
         else:
             yield content
     if waiting:
@@ -187,25 +187,25 @@ def sum_pieces(number: int, bodies: Iterable[bytes]) -> bytes:
 class _Sum:
     """The sum of a piece's bodies so far."""
 
-    def __init__(self, number: int, first: Body) -> None:
+    def __init__(self, number: int, first: PieceBody) -> None:
         self._number = number
         self._like = first
         self._check = self._magnitude = self._most = 0
         self._table = np.zeros(PIECE_CELLS, np.int64)
         self._rows: list[CountedRows] = []
 
-    def add(self, body: Body) -> None:
+    def add(self, body: PieceBody) -> None:
         if body.plan_id != self._like.plan_id:
             raise PlanMismatch(f"piece {self._number}: its bodies are of different plans")
         content = body.content
-        if isinstance(content, Cells) is not isinstance(self._like.content, Cells):
+        if isinstance(content, PlacedCells) is not isinstance(self._like.content, PlacedCells):
             raise CorruptReport(f"piece {self._number}: its bodies have different forms")
         self._check = (self._check + body.check) % _WORD
         self._magnitude += body.magnitude
         self._most += _largest(content)
         if max(self._most, self._magnitude) >= 1 << 63:
             raise InvalidInput(f"piece {self._number}: the sums of its integers need over 64 bits")
-        if isinstance(content, Cells):
+        if isinstance(content, PlacedCells):
             self._table[content.places] += content.values
         else:
             self._add_rows(content)
@@ -219,23 +219,23 @@ class _Sum:
 
     def packed(self) -> bytes:
         places = np.flatnonzero(self._table)
-        content = self._rows[0] if self._rows else Cells(places, self._table[places])
-        body = Body(self._like.plan_id, self._check, self._magnitude, content)
+        content = self._rows[0] if self._rows else PlacedCells(places, self._table[places])
+        body = PieceBody(self._like.plan_id, self._check, self._magnitude, content)
         return packed(self._number, body)
 
 
-def _largest(content: Cells | CountedRows) -> int:
+def _largest(content: PlacedCells | CountedRows) -> int:
     """The largest absolute value of its integers; 1 if they are rows that were sent once each."""
-    values = content.values if isinstance(content, Cells) else content.counts
+    values = content.values if isinstance(content, PlacedCells) else content.counts
     if values is None:
         return 1
     return max(int(values.max(initial=0)), -int(values.min(initial=0)))
 
 
-def _linear(number: int, content: Cells | CountedRows) -> int:
+def _linear(number: int, content: PlacedCells | CountedRows) -> int:
     """A linear function of the integers of a piece, modulo 2^64; each piece has its own."""
     # sum over cells of value * (2 place + 1), or over rows of their counts, times an odd number
-    if isinstance(content, Cells):
+    if isinstance(content, PlacedCells):
         weights = (2 * content.places + 1).astype(np.uint64)
         total = int((content.values.astype(np.uint64) * weights).sum(dtype=np.uint64))
     elif content.counts is None:
@@ -245,6 +245,6 @@ def _linear(number: int, content: Cells | CountedRows) -> int:
     return total * (number * _GOLDEN | 1) % _WORD
 
 
-def is_complete(bodies: Iterable[tuple[int, Body]]) -> bool:
+def is_complete(bodies: Iterable[tuple[int, PieceBody]]) -> bool:
     """Whether these are all pieces of some aggregates: none is missing, none there twice."""
     return not sum(body.check + _linear(number, body.content) for number, body in bodies) % _WORD

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sottovoce.aggregation.cells import Cells, held_cells
+from sottovoce.aggregation.cells import PlacedCells, held_cells
 from sottovoce.aggregation.cohort_part import CohortPart
 from sottovoce.oracles import SummedOracle
 from sottovoce.oracles.base import Integers
@@ -45,10 +45,10 @@ class Sums(CohortPart):
     def cell_count(self) -> int:
         return math.prod(self._oracle.state_shape)
 
-    def cells(self, first: int) -> Iterator[Cells]:
+    def cells(self, first: int) -> Iterator[PlacedCells]:
         return held_cells(self._state, first)
 
-    def add_cells(self, cells: Cells, magnitude: int) -> None:
+    def add_cells(self, cells: PlacedCells, magnitude: int) -> None:
         self._state = np.ascontiguousarray(self._oracle.fitted(self._state, magnitude))
         self._state.reshape(-1)[cells.places] += cells.values
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.aggregation.cells import Cells, held_cells
+from sottovoce.aggregation.cells import PlacedCells, held_cells
 from sottovoce.aggregation.cohort_counts import SLOT_HEAD
 from sottovoce.aggregation.counts import Counts
 from sottovoce.aggregation.sum_bytes import SumLine, most_sum_bytes, read_sums, write_sums
@@ -146,14 +146,14 @@ class TableCounts(Counts):
                 yield group.cohorts, slice(start, start + width), table
                 start += width
 
-    def cells(self) -> Iterator[Cells]:
+    def cells(self) -> Iterator[PlacedCells]:
         slots = np.zeros((len(self.cohorts), self._slot_cells), np.int64)
         slots[:, 0], slots[:, 1] = self._people, self._magnitudes
         for cohorts, columns, table in self._columns():
             slots[cohorts, columns] = table.reshape(len(table), -1)
         return held_cells(slots)
 
-    def add_cells(self, cells: Cells) -> None:
+    def add_cells(self, cells: PlacedCells) -> None:
         slots = np.zeros((len(self.cohorts), self._slot_cells), np.int64)
         slots.reshape(-1)[cells.places] = cells.values
         self._people += slots[:, 0]
