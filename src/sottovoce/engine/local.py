@@ -37,15 +37,12 @@ class LocalEngine(Engine):
                 for pieces in made:
                     yield from pieces
                 return
-            bodies: dict[int, bytes] = {}
+            bodies: dict[int, list[bytes]] = {}
             for pieces in made:
                 for piece in pieces:
-                    held = bodies.get(piece.number)
-                    bodies[piece.number] = (
-                        piece.body if held is None else sum_pieces(piece.number, [held, piece.body])
-                    )
+                    bodies.setdefault(piece.number, []).append(piece.body)
         for number in sorted(bodies):
-            yield Piece(number, bodies[number])
+            yield Piece(number, sum_pieces(number, bodies[number]))
 
     def fold(
         self, plan: Plan, path: str | PathLike[str], advance: Advance | None = None
