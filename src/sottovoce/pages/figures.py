@@ -1,12 +1,10 @@
-"""All that the page of a survey shows of an estimate, drawn. Runs in a background process."""
+"""All that a page shows of an estimate, drawn: each attribute, how they go together, any table."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,15 +13,12 @@ from sottovoce.analysis import Association, associate, dependency_tree
 from sottovoce.analysis.dependence import TEST_LEVEL
 from sottovoce.analysis.sums import Sum, sum_of
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import visible
+from sottovoce.pages.charts import MAX_CHART_BARS, heat, network, shortened, single
 from sottovoce.results.estimate import Estimate, Table
 from sottovoce.schema import Schema
-from sottovoce.service.serialized import cells_of, kept_in, table_csv
-from sottovoce.studio.charts import MAX_CHART_BARS, heat, inline, network, shortened, single
 
 INTERVAL_LEVEL = 0.95
-FIGURES = ("frequency", "std_error", "low", "high")
 MOST_SINGLES = 40  # attributes that are drawn
 MOST_RELATED = 24  # attributes whose ties are all looked at
 MAX_PAIR_CHARTS = 6  # heat maps on the page; any other is one question away
@@ -64,22 +59,6 @@ class Relations:
     strongest: list[Association]
     is_exact: bool  # whether the tests hold their level, which repaired estimates do not promise
     never_asked: list[str]  # pairs that no report tells of
-
-
-def warm() -> None:
-    """Load what draws, which takes a second or two the first time."""
-    inline(
-        {
-            "data": {"values": [{"x": 1}]},
-            "mark": "bar",
-            "encoding": {"x": {"field": "x", "type": "quantitative"}},
-        }
-    )
-
-
-def of_file(file: Path, work: Callable[..., Any], *args: Any) -> Any:
-    """What one of the functions below makes of the estimate in a file."""
-    return work(kept_in(file).estimate, *args)
 
 
 def singles(estimate: Estimate) -> list[Picture]:
@@ -217,41 +196,3 @@ def note(table: Table) -> str:
     if table.partly:
         parts.append(visible(table.partly))
     return ", ".join(parts)
-
-
-def write_download(estimate: Estimate, names: Sequence[str], kind: str, out: Path) -> None:
-    """The same into a file."""
-    out.write_bytes(download(estimate, names, kind))
-
-
-def download(estimate: Estimate, names: Sequence[str], kind: str) -> bytes:
-    """A table to take away, whole: as ``csv``, ``parquet`` or ``png``."""
-    table = estimate.marginal(*names)
-    if kind == "csv":
-        return table_csv(table, INTERVAL_LEVEL).encode()
-    if kind == "parquet":
-        return _parquet(table)
-    vl_convert = imported("vl_convert")
-
-    data: bytes = vl_convert.vegalite_to_png(table.plot(level=INTERVAL_LEVEL).to_json(), scale=2)
-    return data
-
-
-def _parquet(table: Table) -> bytes:
-    """A column per attribute, then the figures."""
-    pa = imported("pyarrow")
-    pq = imported("pyarrow.parquet")
-
-    figures = (table.values, table.std_error, *table.interval(INTERVAL_LEVEL))
-    columns = {
-        name: pa.array(values, pa.float64()) for name, values in zip(FIGURES, figures, strict=True)
-    }
-    cells = [cells_of(table, label) for label in table.labels]
-    for place, name in reversed(list(enumerate(table.attributes))):
-        labels: list[Any] = [cell[place] for cell in cells]
-        if len({type(label) for label in labels}) > 1:
-            labels = list(map(str, labels))
-        columns = {f"{name} (value)" if name in FIGURES else name: pa.array(labels), **columns}
-    out = io.BytesIO()
-    pq.write_table(pa.table(columns), out, compression="zstd")
-    return out.getvalue()
