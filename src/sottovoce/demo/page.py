@@ -14,7 +14,7 @@ from sottovoce.demo import pictures, popularity
 from sottovoce.demo.mixed import trust_models
 from sottovoce.ground.files import replacing
 from sottovoce.ground.labels import parts
-from sottovoce.pages.parts import PAGE_STYLE, html_table, promise_html
+from sottovoce.pages.parts import facts_html, html_table, page_style, promise_html
 from sottovoce.protocol.guarantee import at_most
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def write_page(path: Path, story: Story) -> None:
     """The whole story of a survey in one file that needs nothing else."""
     plan = story.plan
     text = PAGE.substitute(
-        style=PAGE_STYLE,
+        style=page_style(),
         people=f"{plan.people:,}",
         facts=_facts(plan),
         promise=promise_html(plan.guarantee),
@@ -152,7 +152,7 @@ def _facts(plan: Plan) -> str:
         (f"{len(plan.cohorts):,}", "cohorts, drawn by the devices"),
         (f"{size}", f"byte{'s' if size > 1 else ''} of answer in a report, at most"),
     )
-    return "".join(f'<div class="fact"><b>{value}</b>{about}</div>' for value, about in facts)
+    return facts_html(facts)
 
 
 def _ranking(ranks: Sequence[Rank]) -> str:

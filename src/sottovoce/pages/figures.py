@@ -61,17 +61,21 @@ class Relations:
     never_asked: list[str]  # pairs that no report tells of
 
 
-def singles(estimate: Estimate) -> list[Picture]:
+def singles(estimate: Estimate, level: float = INTERVAL_LEVEL) -> list[Picture]:
     """Every attribute by itself; of popular values the one that was asked about."""
-    return [_drawn(estimate, estimate.tables[names]) for names in estimate.singles[:MOST_SINGLES]]
+    names = estimate.singles[:MOST_SINGLES]
+    return [_drawn(estimate, estimate.tables[each], level) for each in names]
 
 
-def relations(told: Estimate) -> Relations | str:
+def relations(told: Estimate, level: float = INTERVAL_LEVEL) -> Relations | str:
     """The tree, the strongest ties and their heat maps; or why there are none."""
     if told.apart:
         return f"This survey {told.apart}."
     if not 2 <= len(told.tables) <= MOST_RELATED:
-        return f"Ties are shown for 2 to {MOST_RELATED} attributes; ask for any table below."
+        return (
+            f"Ties are shown for 2 to {MOST_RELATED} attributes; any table can be asked for by "
+            "itself."
+        )
     estimate = told.joint
     names = estimate.work.names
     tree = dependency_tree(estimate)
@@ -89,7 +93,7 @@ def relations(told: Estimate) -> Relations | str:
     is_exact = fit.evidence(places[:1]) is not None or all(
         fit.is_unbiased(pair) and not fit.is_reconstructed(pair) for pair in places
     )
-    drawn = [_heat(estimate.marginal(*each.attributes)) for each in found[:MAX_PAIR_CHARTS]]
+    drawn = [_heat(estimate.marginal(*each.attributes), level) for each in found[:MAX_PAIR_CHARTS]]
     branches = [
         Branch(edge.parent, edge.child, edge.figure, edge.is_asked, edge.is_clear)
         for edge in tree.edges
@@ -106,7 +110,7 @@ def table_of(estimate: Estimate, names: Sequence[str]) -> Picture | str:
         table = estimate.marginal(*names)
     except InvalidInput as wrong:
         return str(wrong)
-    return _heat(table) if len(names) in (2, 3) else _drawn(estimate, table)
+    return _heat(table) if len(names) in (2, 3) else _drawn(estimate, table, INTERVAL_LEVEL)
 
 
 def summed_table(
@@ -135,35 +139,34 @@ def _total(found: Sum) -> str:
     )
 
 
-def _heat(table: Table) -> Picture:
+def _heat(table: Table, level: float = INTERVAL_LEVEL) -> Picture:
     fits = len(table.values) <= MAX_CHART_CELLS and table.is_complete
-    return _picture(table, heat(table, INTERVAL_LEVEL), "in percent") if fits else _bars(table)
+    return _picture(table, heat(table, level), level, "in percent") if fits else _bars(table, level)
 
 
-def _bars(table: Table, marks: Sequence[bool] | None = None) -> Picture:
+def _bars(table: Table, level: float, marks: Sequence[bool] | None = None) -> Picture:
     count = len(table.values)
     return _picture(
         table,
-        single(table, INTERVAL_LEVEL, marks),
+        single(table, level, marks),
+        level,
         f"the {MAX_CHART_BARS} largest of {count:,}" if count > MAX_CHART_BARS else "",
     )
 
 
-def _drawn(estimate: Estimate, table: Table) -> Picture:
+def _drawn(estimate: Estimate, table: Table, level: float) -> Picture:
     """Bars of a table; of popular values those that noise alone does not explain are marked."""
     marks = estimate.marks
     if marks is None:
-        return _bars(table)
-    drawn = _bars(table, [mark.significant for mark in marks])
+        return _bars(table, level)
+    drawn = _bars(table, level, [mark.significant for mark in marks])
     rows = [_starred(row, mark.significant) for row, mark in zip(drawn.rows, marks, strict=False)]
     told = [
         "* significant: noise alone does not explain it; the pale ones may be noise",
         *map(visible, estimate.remarks),
     ]
     if estimate.next is not None:
-        told.append(
-            "another round follows, made of what this one heard: Next round, above, opens it"
-        )
+        told.append("another round follows, made of what this one heard")
     return replace(drawn, rows=rows, note="; ".join([drawn.note, *told]))
 
 
@@ -172,9 +175,9 @@ def _starred(row: dict[str, Any], is_significant: bool) -> dict[str, Any]:
     return {**row, "value": value, "mark": is_significant}
 
 
-def _picture(table: Table, svg: str, more: str = "") -> Picture:
+def _picture(table: Table, svg: str, level: float, more: str = "") -> Picture:
     count = len(table.values)
-    rows = table.at(np.arange(min(count, MAX_TABLE_ROWS))).rows(INTERVAL_LEVEL)
+    rows = table.at(np.arange(min(count, MAX_TABLE_ROWS))).rows(level)
     shown = [{**row, "value": shortened(row["value"])} for row in rows]
     return Picture(
         table.attributes,
