@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         ClientState,
         InvalidValueWarning,
         PrivacyWarning,
-        simulate,
     )
+    from sottovoce.device.simulation import simulate, simulate_block
     from sottovoce.ground.errors import (
         BadAssignment,
         BudgetExceeded,
@@ -77,7 +77,8 @@ _HOMES = {
     "central.release": ("load_release", "release"),
     "central.result": ("Release",),
     "device.assignment": ("Assignment",),
-    "device.client": ("Client", "ClientState", "InvalidValueWarning", "PrivacyWarning", "simulate"),
+    "device.client": ("Client", "ClientState", "InvalidValueWarning", "PrivacyWarning"),
+    "device.simulation": ("simulate", "simulate_block"),
     "ground.errors": (
         "BadAssignment",
         "BudgetExceeded",
@@ -123,8 +124,8 @@ __all__ = [  # noqa: RUF022  (in the order of the way of the data)
     "Number",
     "Frequencies", "Marginals", "Queries", "HeavyHitters", "TopItems", "TopItemsets",
     "plan", "next_plan", "Plan", "Guarantee", "oracle",
-    "Assignment", "Client", "ClientState", "simulate", "simulate_rounds", "Report", "Reports",
-    "CheckedReports",
+    "Assignment", "Client", "ClientState", "simulate", "simulate_block", "simulate_rounds",
+    "Report", "Reports", "CheckedReports",
     "Aggregate", "Estimate", "MarginalEstimate", "QueryEstimate", "Findings", "Table",
     "postprocess", "choose_postprocess", "query",
     "associate", "dependency_tree", "synthesize", "rules",
