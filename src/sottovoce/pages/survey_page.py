@@ -68,6 +68,10 @@ class SurveyPage:
     Attributes:
         html: all of it.
         title: its heading.
+
+    >>> page = SurveyPage("<!doctype html>...", "Tea in our town")
+    >>> page, str(page)
+    (<SurveyPage 'Tea in our town': 18 characters>, '<!doctype html>...')
     """
 
     html: str
