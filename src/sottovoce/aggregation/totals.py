@@ -10,6 +10,8 @@ from sottovoce.ground.errors import SottovoceError
 from sottovoce.ground.files import replacing
 from sottovoce.protocol.plan import Plan
 
+ENDING = ".sva"  # of the names of such files
+
 
 def write_total(path: str | os.PathLike[str], total: Aggregate) -> int:
     """Write an aggregate to a file, whole or not there; how many bytes it has.
@@ -37,8 +39,8 @@ def read_total(plan: Plan, path: str | os.PathLike[str]) -> Aggregate:
 
 
 def is_total(path: str | os.PathLike[str]) -> bool:
-    """Whether a file holds an aggregate rather than reports."""
+    """Whether a file holds an aggregate rather than reports: by its name, or by how it begins."""
     if not Path(path).is_file():
         return False
     with open(path, "rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
+        return Path(path).suffix == ENDING or file.read(len(MAGIC)) == MAGIC
