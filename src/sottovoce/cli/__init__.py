@@ -17,6 +17,7 @@ from sottovoce.cli import (  # noqa: F401  (they add their commands)
     releases,
     retention,
     service,
+    shipping,
     shufflers,
     shuffling,
     sql,
