@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from sottovoce import __version__
 from sottovoce.aggregation.pieces import Piece
 from sottovoce.engine import shipped
-from sottovoce.engine.base import Engine, Task
+from sottovoce.engine.base import Task, TaskEngine
 from sottovoce.ground import errors
 from sottovoce.ground.errors import ClusterError, SottovoceError
 from sottovoce.ground.extras import imported
@@ -30,7 +30,7 @@ from sottovoce.ground.threads import thread_count
 
 CONNECT_SLOTS = 16  # a server of Spark Connect does not say how many cores it has
 MAX_SUM_TASKS = 16
-ANSWER_SECONDS = 10  # of an address that is asked whether anybody is there
+LISTEN_SECONDS = 10  # of an address that is asked whether anybody is there
 WORKER_SECONDS = 60  # until the first worker of a cluster takes part
 _CONNECT_PORT = 15002
 
@@ -43,7 +43,7 @@ _SETTINGS = {
 }
 
 
-class SparkEngine(Engine):
+class SparkEngine(TaskEngine):
     """The workers of a Spark session.
 
     Every worker needs this package in the same version, and must be able to read the files.
@@ -162,7 +162,7 @@ def _require_answer(what: str, url: str, hosts: Sequence[tuple[str, int]]) -> No
     """Refuse an address where nobody listens: Spark itself would try for minutes."""
     for address in hosts:
         try:
-            socket.create_connection(address, timeout=ANSWER_SECONDS).close()
+            socket.create_connection(address, timeout=LISTEN_SECONDS).close()
             return
         except OSError:
             continue
