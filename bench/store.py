@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bench.rows import Row, table
 from bench.survey import plan_of, zipf
 from bench.timing import Timing, measure
-from sottovoce.device.client import simulate
+from sottovoce.device.simulation import simulate
 from sottovoce.protocol.plan import Plan
 from sottovoce.store import Store, open_store
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         ClientState,
         InvalidValueWarning,
         PrivacyWarning,
-        simulate,
     )
+    from sottovoce.device.simulation import simulate, simulate_block
     from sottovoce.ground.errors import (
         BadAssignment,
         BudgetExceeded,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         SottovoceError,
     )
     from sottovoce.oracles import oracle
+    from sottovoce.pages.survey_page import SurveyPage, report
     from sottovoce.postprocessing import choose_postprocess, postprocess
     from sottovoce.protocol.guarantee import Guarantee
     from sottovoce.protocol.plan import Plan
@@ -76,7 +77,8 @@ _HOMES = {
     "central.release": ("load_release", "release"),
     "central.result": ("Release",),
     "device.assignment": ("Assignment",),
-    "device.client": ("Client", "ClientState", "InvalidValueWarning", "PrivacyWarning", "simulate"),
+    "device.client": ("Client", "ClientState", "InvalidValueWarning", "PrivacyWarning"),
+    "device.simulation": ("simulate", "simulate_block"),
     "ground.errors": (
         "BadAssignment",
         "BudgetExceeded",
@@ -100,6 +102,7 @@ _HOMES = {
     "questions.queries.sql": ("query",),
     "questions.queries.sql.notebook": ("load_ipython_extension",),  # which %load_ext looks for
     "oracles": ("oracle",),
+    "pages.survey_page": ("report", "SurveyPage"),
     "postprocessing": ("choose_postprocess", "postprocess"),
     "protocol.reports": ("CheckedReports", "Report", "Reports"),
     "schema": (
@@ -121,11 +124,12 @@ __all__ = [  # noqa: RUF022  (in the order of the way of the data)
     "Number",
     "Frequencies", "Marginals", "Queries", "HeavyHitters", "TopItems", "TopItemsets",
     "plan", "next_plan", "Plan", "Guarantee", "oracle",
-    "Assignment", "Client", "ClientState", "simulate", "simulate_rounds", "Report", "Reports",
-    "CheckedReports",
+    "Assignment", "Client", "ClientState", "simulate", "simulate_block", "simulate_rounds",
+    "Report", "Reports", "CheckedReports",
     "Aggregate", "Estimate", "MarginalEstimate", "QueryEstimate", "Findings", "Table",
     "postprocess", "choose_postprocess", "query",
     "associate", "dependency_tree", "synthesize", "rules",
+    "report", "SurveyPage",
     "release", "load_release", "Release",
     "amplified", "Amplified",
     "SottovoceError", "InvalidInput", "CorruptReport", "PlanMismatch", "NotEnumerable",

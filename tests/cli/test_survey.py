@@ -97,7 +97,7 @@ def test_seeded_csv_and_parquet_give_the_same_reports(sottovoce: Command, files:
 def test_batches_do_not_depend_on_how_the_file_was_cut(
     sottovoce: Command, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sottovoce.sending.people.STREAM_BATCH", 1000)
+    monkeypatch.setattr("sottovoce.sending.people.BLOCK_PEOPLE", 1000)
     people = files.folder / "people.parquet"
     pq.write_table(pa.table({"colour": COLOURS}), people, row_group_size=700)
     outputs = [files.folder / "csv.parquet", files.folder / "parquet.parquet"]

@@ -22,7 +22,7 @@ from sottovoce.analysis.pairs import Source, contingency, estimate_of
 from sottovoce.analysis.records import people_of
 from sottovoce.analysis.ties import Edge
 from sottovoce.analysis.trees import Tree, dependency_tree
-from sottovoce.device.client import simulate
+from sottovoce.device.simulation import simulate
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported

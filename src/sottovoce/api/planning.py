@@ -7,7 +7,7 @@ from typing import Any
 
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.api.shuffled import DEFAULT_LOCAL_CAP, ShufflingTarget, shuffled
-from sottovoce.device.client import simulate
+from sottovoce.device.simulation import simulate
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.plan import COINS, Plan
 from sottovoce.protocol.series import Series

@@ -10,6 +10,7 @@ Examples:
   sottovoce plan survey.toml -o plan.json
   sottovoce whisper plan.json people.csv -o reports.parquet
   sottovoce estimate plan.json reports.parquet --marginal smoker,age --plot table.svg
+  sottovoce report plan.json reports.parquet -o report.html
   sottovoce associate plan.json reports.parquet --pair smoker,age
   sottovoce tree plan.json reports.parquet --plot tree.svg
   sottovoce query plan.json reports.parquet "SELECT COUNT(*) FROM people WHERE age > 30"
@@ -18,6 +19,8 @@ Examples:
   sottovoce serve plan.json --store sqlite:///survey.db
   sottovoce send plan.json people.csv --to http://127.0.0.1:8700
   sottovoce info sqlite:///survey.db
+  sottovoce ship sqlite:///survey.db --to s3://bucket/collected --every 60
+  sottovoce fold-minutes plan.json s3://bucket/collected --every 60
   sottovoce audit plan.json
   sottovoce advise survey.toml --error 0.01
   sottovoce oracles --size 64 --epsilon 1

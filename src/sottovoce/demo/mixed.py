@@ -58,7 +58,7 @@ def mixed(
     from sottovoce.api.planning import plan as planned
     from sottovoce.api.surveys import asked
     from sottovoce.demo.survey import Finding
-    from sottovoce.device.client import simulate
+    from sottovoce.device.simulation import simulate
     from sottovoce.protocol.terms import SHUFFLED
 
     shuffled = planned(

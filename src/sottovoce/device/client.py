@@ -1,4 +1,4 @@
-"""The device: a record goes in, a whisper comes out. And a simulated crowd, of the same law."""
+"""The device: a record goes in, a whisper comes out."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ from dataclasses import asdict, dataclass
 from time import time
 from typing import Any
 
-import numpy as np
-
 from sottovoce.device.account import DEFAULT_CAP, DEFAULT_DELTA_CAP, Account, cost_of
 from sottovoce.device.assignment import Assignment, assigned_cohort
-from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy, System
 from sottovoce.ground.errors import InvalidInput, NotInThisRound, PlanMismatch
 from sottovoce.protocol.columns import Values
 from sottovoce.protocol.plan import Plan
-from sottovoce.protocol.reports import Report, Reports
+from sottovoce.protocol.reports import Report
 
 INVALID = ("draw", "raise")  # what becomes of a value that the schema does not have
 
@@ -245,73 +242,3 @@ class Client:
             raise NotInThisRound(f"this device belongs to another round than round {series.number}")
         if member.plan not in (None, self.plan.id):
             raise NotInThisRound("this device has answered another plan of this round")
-
-
-def simulate(plan: Plan, table: Any, seed: int) -> Reports:
-    """The reports of a crowd: a simulated device per row of a dict, pandas or Arrow table.
-
-    The plan's public columns are those of the table. Of a shuffled plan the fakes that shufflers
-    add come last. In a series of rounds only the rows whose
-    round this is report; with one seed a row has one round in all plans.
-
-    >>> import sottovoce as sv
-    >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
-    >>> len(simulate(plan, {"x": [True, False, True]}, seed=7))
-    3
-    """
-    lengths = {
-        plan.schema.rows_of(table, name) for name in (*plan.cohorts.attributes, *plan.columns)
-    }
-    if len(lengths) > 1:
-        raise InvalidInput("columns must have equal lengths")
-    count = lengths.pop()
-    mine, number = None, plan.series.number
-    if len(plan.series.shares) > 1:
-        tickets = _draws(seed, 0).integers(0, sum(plan.series.shares), count)
-        mine = plan.series.at_column(tickets) == number
-        count = int(mine.sum())
-    public = plan.public.read_table(plan.schema, table, mine)
-    codes = plan.schema.encode_table(table, plan.cohorts.attributes, plan.cohorts.form, mine)
-    cohorts = np.zeros(count, np.uint32)
-    if plan.cohorts.weight > 1:
-        tickets = _draws(seed, 1, *_round(number)).integers(0, plan.cohorts.weight, count)
-        cohorts = plan.cohorts.at_column(tickets)
-    payload = np.zeros((count, plan.cohorts.bytes), np.uint8)
-    for batch in plan.cohorts.batches(cohorts):
-        columns = plan.cohorts.values(
-            batch, cohorts, codes, _subseed(seed, 3, *_round(number), batch.number)
-        )
-        for place, (oracle, part, values) in enumerate(
-            zip(batch.oracles, batch.slices, columns, strict=True)
-        ):
-            packed = oracle.simulate(
-                values, _subseed(seed, 2, *_round(number), batch.number, place)
-            )
-            if isinstance(batch.rows, slice) and packed.shape == payload.shape:
-                payload = packed
-            else:
-                payload[batch.rows, part] = packed
-    reports = Reports(plan.id, cohorts, payload, public)
-    if plan.shuffling is None or not plan.shuffling.fakes:
-        return reports
-    from sottovoce.protocol.fakes import simulate_fakes  # shufflers make them, and devices never do
-
-    fakes = simulate_fakes(plan, plan.shuffling.fakes, _subseed(seed, 4, *_round(number)))
-    return Reports.concat([reports, fakes])
-
-
-def _round(number: int) -> tuple[int, ...]:
-    """What makes the coins of a later round others than those of the first."""
-    return (1 << 32 | number,) if number else ()
-
-
-def _draws(seed: int, *purpose: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64([whole("seed", seed, 0, 1 << 128), *purpose]))
-
-
-def _subseed(seed: int, *purpose: int) -> int:
-    return int(
-        np.random.SeedSequence([whole("seed", seed, 0, 1 << 128), *purpose]).generate_state(
-            1, np.uint64
-        )[0]
-    )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.api.planning import plan
 from sottovoce.api.surveys import asked
-from sottovoce.device.client import simulate
+from sottovoce.device.simulation import simulate
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.measure.choices import MethodChoice

@@ -13,7 +13,7 @@ import numpy as np
 
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.api.planning import plan, simulate_rounds
-from sottovoce.device.client import simulate
+from sottovoce.device.simulation import simulate
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported

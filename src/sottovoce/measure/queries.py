@@ -16,7 +16,7 @@ import numpy as np
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.api.planning import plan, simulate_rounds
 from sottovoce.api.surveys import asked
-from sottovoce.device.client import simulate
+from sottovoce.device.simulation import simulate
 from sottovoce.ground.arguments import share, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.measure.choices import MethodChoice

@@ -18,7 +18,7 @@ from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.api.planning import plan
 from sottovoce.api.shuffled import DEFAULT_LOCAL_CAP
 from sottovoce.api.surveys import asked
-from sottovoce.device.client import simulate
+from sottovoce.device.simulation import simulate
 from sottovoce.ground.arguments import share, whole
 from sottovoce.ground.entropy import Seeded
 from sottovoce.ground.errors import InvalidInput

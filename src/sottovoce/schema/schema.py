@@ -143,6 +143,10 @@ class Schema(Mapping[str, Attribute]):
             raise InvalidInput(f"attribute {name!r} is missing from the table")
         return len(table[name])
 
+    def part(self, table: Any, names: Iterable[str], rows: slice) -> dict[str, Any]:
+        """Some columns of a dict, pandas or Arrow table, in a slice of its rows."""
+        return {name: _sliced(table[name], rows) for name in names}
+
     def column(self, name: str, table: Any, rows: NDArray[np.bool_] | None = None) -> NDArray[Any]:
         """A table's column as it is, in the marked rows, if no value is missing."""
         self.rows_of(table, name)
@@ -230,6 +234,11 @@ def _chosen(column: Any, rows: NDArray[np.bool_]) -> Any:
     if hasattr(column, "iloc") or isinstance(column, np.ndarray | Sets):
         return column[rows]
     return [value for value, wanted in zip(column, rows.tolist(), strict=True) if wanted]
+
+
+def _sliced(column: Any, rows: slice) -> Any:
+    """A slice of a column, whatever holds it, without copying it where that can be."""
+    return column.iloc[rows] if hasattr(column, "iloc") else column[rows]
 
 
 def _without_missing(name: str, column: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sottovoce.device.simulation import BLOCK_PEOPLE, simulate_added, simulate_block
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.files import PARQUET_ENDINGS, reading_table
@@ -28,18 +29,20 @@ def whispers(
     """The reports of everybody in a file, by the batch; of ``members`` those whose round it is.
 
     Without ``seed`` every row is a device that draws from the operating system's entropy. With one
-    the crowd is simulated; equal rows in a CSV and a Parquet file then give equal reports, and a
-    row has one round in all plans.
+    the crowd is simulated, as :func:`sottovoce.simulate` does: equal rows in a CSV file, a Parquet
+    file and a table then give equal reports, and a row has one round in all plans.
     """
     done = 0
-    for number, table in enumerate(batches(path, plan)):
+    for number, table in enumerate(batches(path, plan, BLOCK_PEOPLE)):
         if seed is None:
             mine = None if members is None else members.answering(done, table.num_rows)
             yield _devices(plan, path, table, done, advance, mine)
         else:
-            yield _simulated(plan, path, table, done, _batch_seed(seed, number))
+            yield _simulated(plan, path, table, done, seed, number)
         done += table.num_rows
         advance(done)
+    if seed is not None and done and plan.shuffling is not None:
+        yield simulate_added(plan, seed)
 
 
 def _devices(
@@ -67,11 +70,9 @@ def _devices(
     return Reports.collect(plan, told)
 
 
-def _simulated(plan: Plan, path: Path, table: Any, before: int, seed: int) -> Reports:
-    from sottovoce.device.client import simulate
-
+def _simulated(plan: Plan, path: Path, table: Any, before: int, seed: int, block: int) -> Reports:
     try:
-        return simulate(plan, table, seed)
+        return simulate_block(plan, table, seed, block)
     except InvalidInput:
         for place, record in enumerate(table.to_pylist(), start=before + 1):
             try:
@@ -81,19 +82,15 @@ def _simulated(plan: Plan, path: Path, table: Any, before: int, seed: int) -> Re
         raise
 
 
-def _batch_seed(seed: int, number: int) -> int:
-    import numpy as np
-
-    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
-
-
-def batches(path: Path, plan: Plan) -> Iterator[Any]:
-    """Arrow tables of at most ``STREAM_BATCH`` rows, with the columns that the plan asks for."""
+def batches(path: Path, plan: Plan, rows: int = STREAM_BATCH) -> Iterator[Any]:
+    """Arrow tables of so many rows and a shorter last one, with the columns that the plan asks
+    for.
+    """
     if not path.is_file():
         raise InvalidInput(f"people ({path}) must be a file that exists")
     read = _parquet if path.suffix.lower() in PARQUET_ENDINGS else _csv
     with reading_table("people", path):
-        for table in _rebatched(read(path, plan), STREAM_BATCH):
+        for table in _rebatched(read(path, plan), rows):
             yield _whole(path, table)
 
 
