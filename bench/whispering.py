@@ -1,5 +1,5 @@
-"""What a file of people costs: `sottovoce whisper`, from CSV to Parquet, with the operating system's
-coins and with a seed's.
+"""What a file of people costs: `sottovoce whisper` from CSV to Parquet, with coins of the system or
+of a seed.
 """
 
 from __future__ import annotations
