@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         SottovoceError,
     )
     from sottovoce.oracles import oracle
+    from sottovoce.pages.survey_page import SurveyPage, report
     from sottovoce.postprocessing import choose_postprocess, postprocess
     from sottovoce.protocol.guarantee import Guarantee
     from sottovoce.protocol.plan import Plan
@@ -101,6 +102,7 @@ _HOMES = {
     "questions.queries.sql": ("query",),
     "questions.queries.sql.notebook": ("load_ipython_extension",),  # which %load_ext looks for
     "oracles": ("oracle",),
+    "pages.survey_page": ("report", "SurveyPage"),
     "postprocessing": ("choose_postprocess", "postprocess"),
     "protocol.reports": ("CheckedReports", "Report", "Reports"),
     "schema": (
@@ -127,6 +129,7 @@ __all__ = [  # noqa: RUF022  (in the order of the way of the data)
     "Aggregate", "Estimate", "MarginalEstimate", "QueryEstimate", "Findings", "Table",
     "postprocess", "choose_postprocess", "query",
     "associate", "dependency_tree", "synthesize", "rules",
+    "report", "SurveyPage",
     "release", "load_release", "Release",
     "amplified", "Amplified",
     "SottovoceError", "InvalidInput", "CorruptReport", "PlanMismatch", "NotEnumerable",

@@ -12,7 +12,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.console.surveys import read_plan
-from sottovoce.service.serialized import table_csv
+from sottovoce.results.spreadsheets import table_csv
 from sottovoce.store import open_store
 from tests.cli.helpers import Command, Files, write_csv
 

@@ -15,12 +15,13 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.pages import figures
+from sottovoce.pages.charts import MAX_CHART_BARS
 from sottovoce.questions.base import predicted
 from sottovoce.service.problems import Problem
-from sottovoce.studio import figures
 from sottovoce.studio.background_jobs import DRAWING_TOO_LONG, LONGEST_DRAWING, BackgroundJobs
-from sottovoce.studio.charts import MAX_CHART_BARS
 from sottovoce.studio.designs import design
+from sottovoce.studio.kept_estimates import download
 from tests.known import chain, known
 from tests.studio.collectors import SCHEMA, crowd
 
@@ -192,7 +193,7 @@ def test_of_many_values_the_largest_are_drawn_and_all_can_be_taken_away() -> Non
     assert len(re.findall("±", picture.svg)) == MAX_CHART_BARS
     assert picture.note.startswith("the 24 largest of 600, ")
     assert (len(picture.rows), picture.more) == (500, 100)
-    assert figures.download(found, ["number"], "csv").count(b"\n") == 601
+    assert download(found, ["number"], "csv").count(b"\n") == 601
 
 
 def test_ties_are_found_and_the_clear_ones_come_first() -> None:

@@ -19,11 +19,12 @@ from sottovoce.device.assignment import new_id
 from sottovoce.device.client import ClientState
 from sottovoce.ground.entropy import Seeded
 from sottovoce.ground.errors import NotInThisRound
+from sottovoce.pages import figures
 from sottovoce.protocol.plan import Plan
 from sottovoce.results.findings import Findings
-from sottovoce.service.serialized import table_csv
+from sottovoce.results.spreadsheets import table_csv
 from sottovoce.service.tokens import new_token
-from sottovoce.studio import figures
+from sottovoce.studio.kept_estimates import download
 from tests.studio.collectors import Collector
 from tests.studio.test_words import told
 from tests.waiting import HANG, until
@@ -177,9 +178,9 @@ def test_sets_of_items_are_drawn_and_taken_away() -> None:
     assert "a note\\x1b" in picture.note
     assert "another round follows" in picture.note
     assert table_csv(found.table, 0.95).splitlines()[1].startswith('"milk;tea",')
-    sheet = pq.read_table(io.BytesIO(figures.download(found, ["basket"], "parquet")))
+    sheet = pq.read_table(io.BytesIO(download(found, ["basket"], "parquet")))
     assert sheet["basket"].to_pylist() == ["milk;tea", "bread"]
-    assert figures.download(found, ["basket"], "png").startswith(b"\x89PNG")
+    assert download(found, ["basket"], "png").startswith(b"\x89PNG")
 
 
 def test_a_round_of_a_series_is_watched_and_answered(

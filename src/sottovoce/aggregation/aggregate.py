@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from sottovoce.aggregation.answer_counts import AnswerCounts
 from sottovoce.aggregation.counts import Counts
+from sottovoce.aggregation.pieces import Piece, add_pieces, pieces_of
 from sottovoce.aggregation.row_counts import RowCounts
 from sottovoce.aggregation.sum_counts import SumCounts
 from sottovoce.aggregation.table_counts import TableCounts, fits_tables
@@ -204,6 +205,26 @@ class Aggregate:
     def merge(self, other: Aggregate) -> Aggregate:
         """Both crowds together; neither of the two changes."""
         return Aggregate(self.plan).absorb(self).absorb(other)
+
+    # -- in pieces
+
+    def pieces(self) -> Iterator[Piece]:
+        """All that it holds, cut into pieces that add up by number, see
+        :mod:`sottovoce.aggregation.pieces`. Empty ones are left out, except piece 0.
+
+        Rows that are kept travel as well, in pieces by a hash; one that would be larger than 1 MiB
+        is refused, since far more people sent reports than the plan expects.
+        """
+        return pieces_of(self.plan.id, self.counts, self.plan.people)
+
+    def add_pieces(self, pieces: Iterable[Piece]) -> Self:
+        """Add the pieces of other aggregates of the same plan: all pieces of each, as they were
+        made or added up by number (:func:`~sottovoce.aggregation.pieces.sum_pieces`), in any order.
+
+        Nothing changes if one of them is damaged or of another plan, is missing, or is there twice.
+        """
+        add_pieces(self.plan.id, self.counts, list(pieces))
+        return self
 
     # -- estimating and storing
 

@@ -73,11 +73,21 @@ class KeptRows(CohortPart):
             self._settle()
 
     def _settle(self) -> None:
-        whole = _joined(self._tables)
+        whole = joined_rows(self._tables)
         self._tables = [distinct_rows(whole) if self._repeats else whole]
         self._new = 0
 
+    def check(self, payload: Payload) -> None:
+        """Refuse rows that no device sends."""
+        for oracle, part in zip(self._oracles, self._slices, strict=True):
+            oracle.validate(np.ascontiguousarray(payload[:, part]))
+
     # -- reading
+
+    @property
+    def width(self) -> int:
+        """The bytes of a row."""
+        return int(self._tables[0].payload.shape[1])
 
     def table(self) -> CountedRows:
         """All rows, in any order; unless they have few bits, equal ones may stand there often."""
@@ -190,7 +200,7 @@ def field_count(oracles: Sequence[Oracle]) -> int:
     return sum(len(oracle.layout.fields) for oracle in oracles)
 
 
-def _joined(tables: Sequence[CountedRows]) -> CountedRows:
+def joined_rows(tables: Sequence[CountedRows]) -> CountedRows:
     """Rows of several tables in one."""
     held = [table for table in tables if len(table.payload)]
     if len(held) <= 1:

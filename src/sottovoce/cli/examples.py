@@ -10,6 +10,7 @@ Examples:
   sottovoce plan survey.toml -o plan.json
   sottovoce whisper plan.json people.csv -o reports.parquet
   sottovoce estimate plan.json reports.parquet --marginal smoker,age --plot table.svg
+  sottovoce report plan.json reports.parquet -o report.html
   sottovoce associate plan.json reports.parquet --pair smoker,age
   sottovoce tree plan.json reports.parquet --plot tree.svg
   sottovoce query plan.json reports.parquet "SELECT COUNT(*) FROM people WHERE age > 30"

@@ -100,15 +100,6 @@ def estimate_table(table: Table, level: float) -> RichTable:
     return out
 
 
-def parts(label: object) -> tuple[str, ...]:
-    """The labels of a cell's attributes, as people say them."""
-    labels = label if isinstance(label, tuple) else (label,)
-    return tuple(
-        {True: "yes", False: "no"}[each] if isinstance(each, bool) else written(each)
-        for each in labels
-    )
-
-
 def figures_table(rows: Sequence[Figures], size: int, epsilon: str) -> RichTable:
     """Thesis tables 3.1 and 3.2 for one size and epsilon, beside what the integer coins realise."""
     out = grid(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -11,11 +10,12 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from sottovoce import __version__
-from sottovoce.console.tables import parts
 from sottovoce.demo import pictures, popularity
 from sottovoce.demo.mixed import trust_models
 from sottovoce.ground.files import replacing
-from sottovoce.protocol.guarantee import at_most, at_most_percent
+from sottovoce.ground.labels import parts
+from sottovoce.pages.parts import facts_html, html_table, page_style, promise_html
+from sottovoce.protocol.guarantee import at_most
 
 if TYPE_CHECKING:
     from sottovoce.demo.posting import Posted
@@ -26,70 +26,6 @@ if TYPE_CHECKING:
     from sottovoce.questions.prediction import Rank
 
 SINGLE = ("attribute", "value")
-STYLE = """
-:root { color-scheme: light dark; --paper: #fbfaf7; --card: #ffffff; --ink: #1d2a33;
-  --soft: #5d6b75; --line: #e3e0d8; --grid: #ecebe6; --bar: #8fb3c9; --accent: #22627f;
-  --truth: #c8374d; --code: #f3f1ea; }
-@media (prefers-color-scheme: dark) { :root { --paper: #12181c; --card: #1a2228; --ink: #e6ebee;
-  --soft: #98a6b0; --line: #2a353d; --grid: #27323a; --bar: #44708a; --accent: #8cc4df;
-  --truth: #ff7d8d; --code: #141b20; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink);
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
-main { max-width: 1060px; margin: 0 auto; padding: 48px 24px 72px; }
-h1 { font: 600 2.3rem/1.15 Georgia, "Times New Roman", serif; margin: 0 0 .3rem; }
-h2 { font: 600 1.35rem/1.3 Georgia, "Times New Roman", serif; margin: 2.6rem 0 .8rem; }
-p { max-width: 70ch; margin: .5rem 0; }
-.lede { color: var(--soft); font-size: 1.1rem; }
-.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px;
-  margin: 1.8rem 0; }
-.fact, .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
-.fact { padding: 14px 16px; color: var(--soft); font-size: .85rem; line-height: 1.35; }
-.fact b { display: block; color: var(--ink); font: 600 1.55rem/1.25 Georgia, serif; }
-.card { padding: 18px 20px; margin: 14px 0; }
-.card h3 { margin: 0 0 .1rem; font-size: 1.05rem; }
-.card .note { color: var(--soft); font-size: .88rem; margin: 0 0 .8rem; }
-.plot svg { display: block; width: 100%; max-width: 860px; height: auto; margin: 0 auto .8rem; }
-.plot svg text { fill: var(--soft); }
-.plot .role-axis-grid line { stroke: var(--grid); }
-.plot .role-axis-domain line, .plot .role-axis-tick line { stroke: var(--line); }
-.plot:not(.popular) .mark-rect[class*="layer_0_marks"] path { fill: var(--bar); }
-.plot .mark-rule[class*="layer_1_marks"] line { stroke: var(--ink); }
-.plot .mark-rect[class*="layer_2_marks"] path { fill: var(--truth); }
-.plot.tree .layer_0_marks line { stroke: var(--bar); }
-.plot.tree .layer_1_marks path { fill: var(--ink); }
-.plot.tree .layer_2_marks text { fill: var(--card); stroke: var(--card); }
-.plot.tree .layer_3_marks text { fill: var(--ink); }
-.plot.tree .role-legend-symbol path { stroke: var(--bar); }
-.wide { overflow-x: auto; }
-.narrow table { width: auto; }
-.narrow th, .narrow td { padding-right: 28px; }
-summary { cursor: pointer; color: var(--accent); font-size: .9rem; }
-.key { display: inline-block; width: .75em; height: .75em; border-radius: 2px;
-  margin: 0 .3em 0 .8em; }
-.key:first-child { margin-left: 0; }
-.key.bar { background: var(--bar); }
-.key.line { background: var(--ink); width: 2px; height: 1em; vertical-align: -.15em; }
-.key.truth { background: var(--truth); height: .22em; vertical-align: .25em; }
-table { border-collapse: collapse; width: 100%; font-size: .84rem;
-  font-variant-numeric: tabular-nums; }
-th, td { padding: 3px 6px; text-align: right; border-bottom: 1px solid var(--line);
-  white-space: nowrap; }
-th { color: var(--soft); font-weight: 500; }
-th.word, td.word { text-align: left; }
-tr.missed td { color: var(--truth); }
-tr.chosen td { font-weight: 600; }
-pre { background: var(--code); border: 1px solid var(--line); border-radius: 8px;
-  padding: 12px 14px; margin: .5rem 0;
-  font: .84rem/1.5 ui-monospace, Menlo, Consolas, monospace;
-  white-space: pre-wrap; overflow-wrap: anywhere; }
-code { font: .92em ui-monospace, Menlo, Consolas, monospace; }
-.steps { display: grid; grid-template-columns: repeat(auto-fit, minmax(280px, 1fr));
-  gap: 6px 22px; }
-.steps > * { min-width: 0; }
-footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
-"""
-
 PAGE = Template("""<!doctype html>
 <html lang="en">
 <head>
@@ -165,10 +101,10 @@ def write_page(path: Path, story: Story) -> None:
     """The whole story of a survey in one file that needs nothing else."""
     plan = story.plan
     text = PAGE.substitute(
-        style=STYLE,
+        style=page_style(),
         people=f"{plan.people:,}",
         facts=_facts(plan),
-        promise=_promise(plan),
+        promise=promise_html(plan.guarantee),
         ranking=_ranking(story.ranks),
         coverage=escape(story.coverage),
         method=_method(story.two),
@@ -216,52 +152,7 @@ def _facts(plan: Plan) -> str:
         (f"{len(plan.cohorts):,}", "cohorts, drawn by the devices"),
         (f"{size}", f"byte{'s' if size > 1 else ''} of answer in a report, at most"),
     )
-    return "".join(f'<div class="fact"><b>{value}</b>{about}</div>' for value, about in facts)
-
-
-def _promise(plan: Plan) -> str:
-    guarantee = plan.guarantee
-    times = math.exp(guarantee.per_report)
-    but = (
-        f", but for a chance of {at_most(guarantee.delta)} that is counted in below"
-        if guarantee.delta
-        else ""
-    )
-    even, unlikely = (at_most_percent(guarantee.best_guess(prior)) for prior in (0.5, 0.1))
-    return (
-        "<p>Whatever you answer, each report that your device might send could also come from any "
-        f"other answer, and is at most <b>{at_most(times)} times</b> likelier under yours{but}. "
-        "Somebody who gave your secret a 50% chance and then reads your report is at most "
-        f"<b>{even}</b> sure; from 10% they get to at most {unlikely}. This holds whatever else "
-        "they know, for whoever receives the reports, and cannot be undone later.</p><p>The coins "
-        "are tossed on the device against integer thresholds, so the number above is proved, not "
-        "measured: <code>sottovoce audit plan.json</code> runs the device's own code along the "
-        "ways its coins can fall, with exact chances, and says what it enumerated and what it "
-        "sampled.</p>"
-    )
-
-
-def _table(
-    head: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    words: int = 1,
-    marks: Mapping[int, str] | None = None,
-) -> str:
-    """An HTML table: ``words`` columns of words, then figures; ``marks`` are classes of rows."""
-
-    def line(cells: Sequence[str], tag: str, mark: str = "") -> str:
-        inside = "".join(
-            f'<{tag} class="word">{escape(cell)}</{tag}>'
-            if place < words
-            else f"<{tag}>{escape(cell)}</{tag}>"
-            for place, cell in enumerate(cells)
-        )
-        return f'<tr class="{mark}">{inside}</tr>' if mark else f"<tr>{inside}</tr>"
-
-    body = "".join(
-        line(cells, "td", (marks or {}).get(place, "")) for place, cells in enumerate(rows)
-    )
-    return f"<table>{line(head, 'th')}{body}</table>"
+    return facts_html(facts)
 
 
 def _ranking(ranks: Sequence[Rank]) -> str:
@@ -283,7 +174,7 @@ def _ranking(ranks: Sequence[Rank]) -> str:
         for rank in ranks
         if rank.predicted_sse is None
     )
-    return _table(head, rows, words=2, marks=chosen) + refused
+    return html_table(head, rows, words=2, marks=chosen) + refused
 
 
 def _method(finding: Finding) -> str:
@@ -331,11 +222,12 @@ def _card(title: str, chart: Any, columns: Sequence[str], findings: Sequence[Fin
                 )
             )
     head = (*columns, "truth", "estimate", "std error", "95% interval")
+    figures = html_table(head, rows, len(columns), missed)
     return (
         f'<section class="card"><h3>{escape(title)}</h3><p class="note">{CHART_KEY}</p>'
         f'<div class="plot">{pictures.inline(chart)}</div>'
         f"<details><summary>all {len(rows)} figures</summary>"
-        f'<div class="wide">{_table(head, rows, len(columns), missed)}</div></details></section>'
+        f'<div class="wide">{figures}</div></details></section>'
     )
 
 
@@ -358,20 +250,20 @@ def _edges(story: Story) -> str:
         )
         for edge in story.tree.edges
     ]
-    return _table(("edge", "nats", "truth"), rows)
+    return html_table(("edge", "nats", "truth"), rows)
 
 
 def _pairs(pairs: Sequence[Pair]) -> str:
     rows = [
         (" - ".join(pair.attributes), f"{pair.strength:.2f}", f"{pair.truth:.2f}") for pair in pairs
     ]
-    return _table(("pair", "estimate", "truth"), rows)
+    return html_table(("pair", "estimate", "truth"), rows)
 
 
 def _trust(story: Story) -> str:
     models = trust_models(story.two, story.mixed, story.curated)
     rows = [(model.name, model.who, f"{model.error:.5f}") for model in models]
-    return _table(("model", "who sees an answer", "error of a cell (root mean square)"), rows)
+    return html_table(("model", "who sees an answer", "error of a cell (root mean square)"), rows)
 
 
 def _comparison(rows: Sequence[MarginalsComparison]) -> str:
@@ -395,7 +287,7 @@ def _compared(rows: Sequence[MarginalsComparison]) -> str:
         )
         for row in rows
     ]
-    return _table(
+    return html_table(
         ("method", "squared error of a table", "total variation distance", "seconds"), told
     )
 

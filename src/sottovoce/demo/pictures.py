@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sottovoce.console.tables import parts
 from sottovoce.ground.extras import imported
+from sottovoce.ground.labels import parts
 
 if TYPE_CHECKING:
     from sottovoce.analysis import Tree

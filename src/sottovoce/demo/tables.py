@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sottovoce.console.tables import grid, interval_text, parts
+from sottovoce.console.tables import grid, interval_text
+from sottovoce.ground.labels import parts
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable

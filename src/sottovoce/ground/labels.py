@@ -34,6 +34,19 @@ def written(label: Any) -> str:
     return visible(str(label)) or "''"
 
 
+def parts(label: object) -> tuple[str, ...]:
+    """The labels of a cell's attributes, as people say them.
+
+    >>> parts((True, "tea")), parts(7)
+    (('yes', 'tea'), ('7',))
+    """
+    labels = label if isinstance(label, tuple) else (label,)
+    return tuple(
+        {True: "yes", False: "no"}[each] if isinstance(each, bool) else written(each)
+        for each in labels
+    )
+
+
 def visible(text: str) -> str:
     """Text with every character that cannot be seen written out."""
     return (

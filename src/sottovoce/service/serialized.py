@@ -5,27 +5,19 @@ All of it runs in a process beside the collector, which passes on bytes and neve
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sottovoce.api.planning import next_plan
 from sottovoce.api.surveys import Survey
-from sottovoce.ground.errors import InvalidInput
-from sottovoce.ground.files import write_csv
 from sottovoce.protocol.plan import Plan
-from sottovoce.results.estimate import Estimate, Table
-
-LARGEST_FIRST, AS_IN_SCHEMA = "largest", "schema"
-ROWS_AT_ONCE = 1 << 16  # of a table that is written as CSV
+from sottovoce.results.estimate import Estimate
+from sottovoce.results.spreadsheets import LARGEST_FIRST, csv_parts, ordered
 
 
 @dataclass(frozen=True)
@@ -83,7 +75,7 @@ def estimates_page(path: Path, problem: str | None, level: float, page: Page) ->
         rows = range(max(page.offset - before, 0), min(page.offset + page.limit - before, count))
         before += count
         if rows:
-            told = estimate.page(table, _ordered(table, page.order)[rows.start : rows.stop], level)
+            told = estimate.page(table, ordered(table, page.order)[rows.start : rows.stop], level)
             tables.append(told.pop("tables")[0] | {"total": count, "offset": rows.start})
             body |= told
     return _json(body | page.to_json(before) | {"tables": tables})
@@ -92,7 +84,7 @@ def estimates_page(path: Path, problem: str | None, level: float, page: Page) ->
 def marginal_page(path: Path, names: tuple[str, ...], level: float, page: Page) -> bytes:
     """Rows of the table of these attributes."""
     table = kept_in(path).estimate.marginal(*names)
-    places = _ordered(table, page.order)[page.offset : page.offset + page.limit]
+    places = ordered(table, page.order)[page.offset : page.offset + page.limit]
     return _json(table.at(places).to_json(level) | page.to_json(len(table.values)))
 
 
@@ -117,43 +109,3 @@ def planned_text(body: Mapping[str, Any]) -> str:
 
 def _json(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-
-
-def _ordered(table: Table, order: str) -> NDArray[np.int64]:
-    """The places of a table's rows in the order wanted."""
-    return table.largest_first() if order == LARGEST_FIRST else np.arange(len(table.values))
-
-
-def cells_of(table: Table, label: Any) -> tuple[Any, ...]:
-    """A label as one cell for each attribute; a set of items with ; between them."""
-    if len(table.attributes) == 1 and isinstance(label, tuple):
-        return (";".join(map(str, label)),)
-    return label if isinstance(label, tuple) else (label,)
-
-
-def table_csv(table: Table, level: float) -> str:
-    """A table for a spreadsheet: a column per attribute, then the figures."""
-    return "".join(csv_parts(table, level, AS_IN_SCHEMA))
-
-
-def csv_parts(table: Table, level: float, order: str) -> Iterator[str]:
-    """The same piece by piece, so that a large table is never in memory as text."""
-    places = _ordered(table, order)
-    head = [*table.attributes, "frequency", "std_error", "low", "high"]
-    yield _lines([head])
-    for start in range(0, len(places), ROWS_AT_ONCE):
-        part = table.at(places[start : start + ROWS_AT_ONCE])
-        yield _lines([_csv_row(part, row) for row in part.rows(level)])
-
-
-def _csv_row(table: Table, row: Mapping[str, Any]) -> list[Any]:
-    cells = cells_of(table, row["value"])
-    if len(cells) != len(table.attributes):
-        raise InvalidInput("table: its labels do not fit its attributes")
-    return [*cells, row["frequency"], row["std_error"], row["low"], row["high"]]
-
-
-def _lines(rows: Sequence[Sequence[Any]]) -> str:
-    out = io.StringIO()
-    write_csv(out, rows)
-    return out.getvalue()

@@ -16,6 +16,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from sottovoce.ground.errors import SottovoceError
+from sottovoce.pages.parts import STATIC
 from sottovoce.service.logs import log, log_problem
 from sottovoce.service.problems import Problem, problem_of
 from sottovoce.service.survey_service import SurveyService
@@ -57,6 +58,7 @@ def add_studio(
     pages: list[BaseRoute] = [
         Mount("/static", _Files(directory=_HERE / "static")),
         Mount("/client", _Files(directory=_HERE / "client")),
+        Mount("/pages", _Files(directory=STATIC)),
     ]
     for noun in (start_page, make_page, take_page, watch_page, query_page, downloads):
         pages += noun.routes(studio)

@@ -15,7 +15,7 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.service.streams import Download, file_stream
 from sottovoce.service.survey_service import checked
 from sottovoce.service.table_routes import ANSWER_SECONDS, finished
-from sottovoce.studio import figures
+from sottovoce.studio import kept_estimates
 from sottovoce.studio.page_context import Studio
 from sottovoce.studio.watch_page import names_of
 
@@ -36,7 +36,7 @@ def routes(studio: Studio) -> list[Route]:
             raise InvalidInput(f"table: ask for attributes, and for one of {', '.join(TYPES)}")
         studio.service.check_table(survey, names)
         snapshot = checked(studio.service.snapshot(survey), survey.people)
-        work = (figures.of_file, snapshot.file, figures.write_download, names, kind)
+        work = (kept_estimates.of_file, snapshot.file, kept_estimates.write_download, names, kind)
         return studio.service.download(lambda out: studio.jobs.submit(*work, out))
 
     async def download(request: Request) -> Response:

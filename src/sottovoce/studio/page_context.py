@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse
 
 from sottovoce.protocol.guarantee import at_most, at_most_percent
 from sottovoce.service.survey_service import SurveyService
-from sottovoce.studio import figures
+from sottovoce.studio import kept_estimates
 from sottovoce.studio.access import Access, cookie_name
 from sottovoce.studio.background_jobs import BackgroundJobs
 
@@ -75,7 +75,7 @@ class Studio:
 
     def warm(self) -> None:
         """Somebody looks: start a background process, so that it is ready when it is needed."""
-        self.jobs.ask("warm", figures.warm)
+        self.jobs.ask("warm", kept_estimates.warm)
 
     def render(
         self, request: Request, template: str, status: int = 200, /, **context: Any

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sottovoce.ground.labels import visible, visible_lines
+from sottovoce.pages.charts import answer_chart
 from sottovoce.service.query_sessions import QueryPeople
-from sottovoce.studio.charts import answer_chart
 
 if TYPE_CHECKING:
     from sottovoce.questions.queries.sql.answer import QueryAnswer

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from sottovoce.ground.errors import SottovoceError, UnknownPlan
 from sottovoce.ground.labels import visible_lines
+from sottovoce.pages.figures import INTERVAL_LEVEL
 from sottovoce.protocol.plan import Plan
 from sottovoce.questions.queries.sql.examples import example_query
 from sottovoce.schema import Attribute, FixedPoint, Ordinal
@@ -20,7 +21,6 @@ from sottovoce.service.limits import MAX_QUERY_BYTES, check_query
 from sottovoce.service.problems import Problem, problem_of
 from sottovoce.service.survey_service import SurveyStatus
 from sottovoce.service.table_routes import ANSWER_SECONDS, finished
-from sottovoce.studio.figures import INTERVAL_LEVEL
 from sottovoce.studio.forms import Fields, one
 from sottovoce.studio.page_context import Studio
 from sottovoce.studio.query_figures import QueryPicture, query_picture

@@ -13,11 +13,12 @@ from starlette.routing import Route
 from sottovoce.analysis.sums import attributes_in
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import visible
+from sottovoce.pages import figures
+from sottovoce.pages.figures import Picture, Relations
 from sottovoce.service.estimate_cache import Snapshot
 from sottovoce.service.survey_service import SurveyStatus
-from sottovoce.studio import figures
+from sottovoce.studio import kept_estimates
 from sottovoce.studio.background_jobs import DRAWING_TOO_LONG
-from sottovoce.studio.figures import Picture, Relations
 from sottovoce.studio.forms import Fields
 from sottovoce.studio.page_context import Studio
 from sottovoce.studio.query_page import query_context
@@ -53,7 +54,7 @@ def view_of(studio: Studio, plan_id: str) -> View:
         for part, work in (("singles", figures.singles), ("relations", figures.relations)):
             key, of_file = (
                 (survey.plan.id, survey.kept.version, part),
-                (figures.of_file, snapshot.file),
+                (kept_estimates.of_file, snapshot.file),
             )
             late = DRAWING_TOO_LONG if part == "relations" else None
             drawn[part] = studio.jobs.latest(key, snapshot.number, *of_file, work, late=late)
@@ -162,7 +163,7 @@ def _table(
         return None, snapshot.problem or ""
     key, of_file = (
         (survey.plan.id, survey.kept.version, "table", *names, summed),
-        (figures.of_file, snapshot.file),
+        (kept_estimates.of_file, snapshot.file),
     )
     work: tuple[Any, ...] = (*of_file, figures.table_of, names)
     if summed:

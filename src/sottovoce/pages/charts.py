@@ -65,7 +65,7 @@ def single(table: Table, level: float, marks: Sequence[bool] | None = None) -> s
         "field": "frequency",
         "type": "quantitative",
         "title": None,
-        "axis": {"format": "~%", "tickCount": 3},
+        "axis": {"format": "~%", "tickCount": 3, "labelOverlap": True, "labelSeparation": 6},
     }
     ends = {"x": {"field": "low", "type": "quantitative", "title": None}, "x2": {"field": "high"}}
     line = {

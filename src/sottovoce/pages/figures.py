@@ -1,12 +1,10 @@
-"""All that the page of a survey shows of an estimate, drawn. Runs in a background process."""
+"""All that a page shows of an estimate, drawn: each attribute, how they go together, any table."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,15 +13,12 @@ from sottovoce.analysis import Association, associate, dependency_tree
 from sottovoce.analysis.dependence import TEST_LEVEL
 from sottovoce.analysis.sums import Sum, sum_of
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import visible
+from sottovoce.pages.charts import MAX_CHART_BARS, heat, network, shortened, single
 from sottovoce.results.estimate import Estimate, Table
 from sottovoce.schema import Schema
-from sottovoce.service.serialized import cells_of, kept_in, table_csv
-from sottovoce.studio.charts import MAX_CHART_BARS, heat, inline, network, shortened, single
 
 INTERVAL_LEVEL = 0.95
-FIGURES = ("frequency", "std_error", "low", "high")
 MOST_SINGLES = 40  # attributes that are drawn
 MOST_RELATED = 24  # attributes whose ties are all looked at
 MAX_PAIR_CHARTS = 6  # heat maps on the page; any other is one question away
@@ -66,33 +61,21 @@ class Relations:
     never_asked: list[str]  # pairs that no report tells of
 
 
-def warm() -> None:
-    """Load what draws, which takes a second or two the first time."""
-    inline(
-        {
-            "data": {"values": [{"x": 1}]},
-            "mark": "bar",
-            "encoding": {"x": {"field": "x", "type": "quantitative"}},
-        }
-    )
-
-
-def of_file(file: Path, work: Callable[..., Any], *args: Any) -> Any:
-    """What one of the functions below makes of the estimate in a file."""
-    return work(kept_in(file).estimate, *args)
-
-
-def singles(estimate: Estimate) -> list[Picture]:
+def singles(estimate: Estimate, level: float = INTERVAL_LEVEL) -> list[Picture]:
     """Every attribute by itself; of popular values the one that was asked about."""
-    return [_drawn(estimate, estimate.tables[names]) for names in estimate.singles[:MOST_SINGLES]]
+    names = estimate.singles[:MOST_SINGLES]
+    return [_drawn(estimate, estimate.tables[each], level) for each in names]
 
 
-def relations(told: Estimate) -> Relations | str:
+def relations(told: Estimate, level: float = INTERVAL_LEVEL) -> Relations | str:
     """The tree, the strongest ties and their heat maps; or why there are none."""
     if told.apart:
         return f"This survey {told.apart}."
     if not 2 <= len(told.tables) <= MOST_RELATED:
-        return f"Ties are shown for 2 to {MOST_RELATED} attributes; ask for any table below."
+        return (
+            f"Ties are shown for 2 to {MOST_RELATED} attributes; any table can be asked for by "
+            "itself."
+        )
     estimate = told.joint
     names = estimate.work.names
     tree = dependency_tree(estimate)
@@ -110,7 +93,7 @@ def relations(told: Estimate) -> Relations | str:
     is_exact = fit.evidence(places[:1]) is not None or all(
         fit.is_unbiased(pair) and not fit.is_reconstructed(pair) for pair in places
     )
-    drawn = [_heat(estimate.marginal(*each.attributes)) for each in found[:MAX_PAIR_CHARTS]]
+    drawn = [_heat(estimate.marginal(*each.attributes), level) for each in found[:MAX_PAIR_CHARTS]]
     branches = [
         Branch(edge.parent, edge.child, edge.figure, edge.is_asked, edge.is_clear)
         for edge in tree.edges
@@ -127,7 +110,7 @@ def table_of(estimate: Estimate, names: Sequence[str]) -> Picture | str:
         table = estimate.marginal(*names)
     except InvalidInput as wrong:
         return str(wrong)
-    return _heat(table) if len(names) in (2, 3) else _drawn(estimate, table)
+    return _heat(table) if len(names) in (2, 3) else _drawn(estimate, table, INTERVAL_LEVEL)
 
 
 def summed_table(
@@ -156,35 +139,34 @@ def _total(found: Sum) -> str:
     )
 
 
-def _heat(table: Table) -> Picture:
+def _heat(table: Table, level: float = INTERVAL_LEVEL) -> Picture:
     fits = len(table.values) <= MAX_CHART_CELLS and table.is_complete
-    return _picture(table, heat(table, INTERVAL_LEVEL), "in percent") if fits else _bars(table)
+    return _picture(table, heat(table, level), level, "in percent") if fits else _bars(table, level)
 
 
-def _bars(table: Table, marks: Sequence[bool] | None = None) -> Picture:
+def _bars(table: Table, level: float, marks: Sequence[bool] | None = None) -> Picture:
     count = len(table.values)
     return _picture(
         table,
-        single(table, INTERVAL_LEVEL, marks),
+        single(table, level, marks),
+        level,
         f"the {MAX_CHART_BARS} largest of {count:,}" if count > MAX_CHART_BARS else "",
     )
 
 
-def _drawn(estimate: Estimate, table: Table) -> Picture:
+def _drawn(estimate: Estimate, table: Table, level: float) -> Picture:
     """Bars of a table; of popular values those that noise alone does not explain are marked."""
     marks = estimate.marks
     if marks is None:
-        return _bars(table)
-    drawn = _bars(table, [mark.significant for mark in marks])
+        return _bars(table, level)
+    drawn = _bars(table, level, [mark.significant for mark in marks])
     rows = [_starred(row, mark.significant) for row, mark in zip(drawn.rows, marks, strict=False)]
     told = [
         "* significant: noise alone does not explain it; the pale ones may be noise",
         *map(visible, estimate.remarks),
     ]
     if estimate.next is not None:
-        told.append(
-            "another round follows, made of what this one heard: Next round, above, opens it"
-        )
+        told.append("another round follows, made of what this one heard")
     return replace(drawn, rows=rows, note="; ".join([drawn.note, *told]))
 
 
@@ -193,9 +175,9 @@ def _starred(row: dict[str, Any], is_significant: bool) -> dict[str, Any]:
     return {**row, "value": value, "mark": is_significant}
 
 
-def _picture(table: Table, svg: str, more: str = "") -> Picture:
+def _picture(table: Table, svg: str, level: float, more: str = "") -> Picture:
     count = len(table.values)
-    rows = table.at(np.arange(min(count, MAX_TABLE_ROWS))).rows(INTERVAL_LEVEL)
+    rows = table.at(np.arange(min(count, MAX_TABLE_ROWS))).rows(level)
     shown = [{**row, "value": shortened(row["value"])} for row in rows]
     return Picture(
         table.attributes,
@@ -217,41 +199,3 @@ def note(table: Table) -> str:
     if table.partly:
         parts.append(visible(table.partly))
     return ", ".join(parts)
-
-
-def write_download(estimate: Estimate, names: Sequence[str], kind: str, out: Path) -> None:
-    """The same into a file."""
-    out.write_bytes(download(estimate, names, kind))
-
-
-def download(estimate: Estimate, names: Sequence[str], kind: str) -> bytes:
-    """A table to take away, whole: as ``csv``, ``parquet`` or ``png``."""
-    table = estimate.marginal(*names)
-    if kind == "csv":
-        return table_csv(table, INTERVAL_LEVEL).encode()
-    if kind == "parquet":
-        return _parquet(table)
-    vl_convert = imported("vl_convert")
-
-    data: bytes = vl_convert.vegalite_to_png(table.plot(level=INTERVAL_LEVEL).to_json(), scale=2)
-    return data
-
-
-def _parquet(table: Table) -> bytes:
-    """A column per attribute, then the figures."""
-    pa = imported("pyarrow")
-    pq = imported("pyarrow.parquet")
-
-    figures = (table.values, table.std_error, *table.interval(INTERVAL_LEVEL))
-    columns = {
-        name: pa.array(values, pa.float64()) for name, values in zip(FIGURES, figures, strict=True)
-    }
-    cells = [cells_of(table, label) for label in table.labels]
-    for place, name in reversed(list(enumerate(table.attributes))):
-        labels: list[Any] = [cell[place] for cell in cells]
-        if len({type(label) for label in labels}) > 1:
-            labels = list(map(str, labels))
-        columns = {f"{name} (value)" if name in FIGURES else name: pa.array(labels), **columns}
-    out = io.BytesIO()
-    pq.write_table(pa.table(columns), out, compression="zstd")
-    return out.getvalue()

@@ -1,0 +1,69 @@
+"""Work on a kept estimate, as a background process of the studio does it: drawing, downloads."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from sottovoce.ground.extras import imported
+from sottovoce.pages.charts import inline
+from sottovoce.pages.figures import INTERVAL_LEVEL
+from sottovoce.results.estimate import Estimate, Table
+from sottovoce.results.spreadsheets import FIGURES, cells_of, table_csv
+from sottovoce.service.serialized import kept_in
+
+
+def warm() -> None:
+    """Load what draws, which takes a second or two the first time."""
+    inline(
+        {
+            "data": {"values": [{"x": 1}]},
+            "mark": "bar",
+            "encoding": {"x": {"field": "x", "type": "quantitative"}},
+        }
+    )
+
+
+def of_file(file: Path, work: Callable[..., Any], *args: Any) -> Any:
+    """What one of the functions below makes of the estimate in a file."""
+    return work(kept_in(file).estimate, *args)
+
+
+def write_download(estimate: Estimate, names: Sequence[str], kind: str, out: Path) -> None:
+    """The same into a file."""
+    out.write_bytes(download(estimate, names, kind))
+
+
+def download(estimate: Estimate, names: Sequence[str], kind: str) -> bytes:
+    """A table to take away, whole: as ``csv``, ``parquet`` or ``png``."""
+    table = estimate.marginal(*names)
+    if kind == "csv":
+        return table_csv(table, INTERVAL_LEVEL).encode()
+    if kind == "parquet":
+        return _parquet(table)
+    vl_convert = imported("vl_convert")
+
+    data: bytes = vl_convert.vegalite_to_png(table.plot(level=INTERVAL_LEVEL).to_json(), scale=2)
+    return data
+
+
+def _parquet(table: Table) -> bytes:
+    """A column per attribute, then the figures."""
+    pa = imported("pyarrow")
+    pq = imported("pyarrow.parquet")
+
+    figures = (table.values, table.std_error, *table.interval(INTERVAL_LEVEL))
+    columns = {
+        name: pa.array(values, pa.float64()) for name, values in zip(FIGURES, figures, strict=True)
+    }
+    cells = [cells_of(table, label) for label in table.labels]
+    for place, name in reversed(list(enumerate(table.attributes))):
+        labels: list[Any] = [cell[place] for cell in cells]
+        if len({type(label) for label in labels}) > 1:
+            labels = list(map(str, labels))
+        columns = {f"{name} (value)" if name in FIGURES else name: pa.array(labels), **columns}
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns), out, compression="zstd")
+    return out.getvalue()
