@@ -29,7 +29,7 @@ INIT_B, MULT_B = 0x8B51F9DD, 0x58F38DED
 MIX_LEFT, MIX_RIGHT = np.uint32(0xCA01F9DD), np.uint32(0x4973F715)
 
 
-class Draws(Protocol):
+class ColumnDraws(Protocol):
     """Uniform draws by the column, as numpy's generators give them."""
 
     def integers(self, low: int, high: Any, size: int | None = None, dtype: Any = ...) -> Any:
@@ -65,7 +65,7 @@ class SystemDraws:
         return words
 
 
-def draws(seed: Seed, *purpose: int) -> Draws:
+def draws(seed: Seed, *purpose: int) -> ColumnDraws:
     """For a purpose: from a generator of that seed, or from the operating system."""
     if seed is None:
         return SystemDraws()
