@@ -17,13 +17,13 @@ from sottovoce.device.columns import whisper_block
 from sottovoce.ground.entropy import WHOLE, Entropy, System, exact_law
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.seeds import SystemDraws
-from sottovoce.kernels import draws, hashing, sets, whisper, wide
+from sottovoce.kernels import draws, field_hashing, hashing, sets, whisper, wide
 from sottovoce.oracles import Oracle
 from tests.family_plans import each_family, people, plan_of
 from tests.oracles import ENUMERABLE, NAMES, ordinary, sizes, small
 
 WAYS = 1 << 16
-KERNELS = (whisper, hashing, sets, wide)
+KERNELS = (whisper, hashing, field_hashing, sets, wide)
 
 
 class Word:
