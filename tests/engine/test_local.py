@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
-from sottovoce.engine import Engine, LocalEngine, open_engine
+from sottovoce.engine import TaskEngine, LocalEngine, open_engine
 from sottovoce.engine.jobs import fold_jobs
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch
 from sottovoce.protocol.report_files import write_stream
@@ -27,7 +27,7 @@ def test_pieces_of_any_number_of_jobs_give_the_integers_of_the_reports(
     for threads in (1, 2):
         engine = LocalEngine(threads)
         assert engine.fold(plan, tmp_path) == whole
-        assert Engine.fold(engine, plan, tmp_path) == whole  # in pieces, as on a cluster
+        assert TaskEngine.fold(engine, plan, tmp_path) == whole  # in pieces, as on a cluster
     mutant = sv.Aggregate(plan).add(reports[1:])
     assert mutant != whole
 
@@ -50,7 +50,7 @@ def test_a_plan_without_reports_folds_to_nobody(tmp_path: Path) -> None:
     plan = plan_of("olh")
     sv.Reports.empty(plan).write(tmp_path / "none.parquet")
     engine = LocalEngine(2)
-    for found in (engine.fold(plan, tmp_path), Engine.fold(engine, plan, tmp_path)):
+    for found in (engine.fold(plan, tmp_path), TaskEngine.fold(engine, plan, tmp_path)):
         assert found == sv.Aggregate(plan)
 
 
@@ -63,13 +63,13 @@ def test_the_first_bad_file_is_named(tmp_path: Path) -> None:
     data[pq.read_metadata(spoilt).row_group(1).column(1).data_page_offset + 40] ^= 1
     spoilt.write_bytes(data)
     with pytest.raises(CorruptReport, match=f"{spoilt.name}.* cut or damaged"):
-        Engine.fold(engine, plan, tmp_path)
+        TaskEngine.fold(engine, plan, tmp_path)
     other = plan_of("latent")
     reports_of(other).write(tmp_path / "other.parquet")
     with pytest.raises(PlanMismatch, match=r"other\.parquet"):
-        Engine.fold(engine, plan, tmp_path / "other.parquet")
+        TaskEngine.fold(engine, plan, tmp_path / "other.parquet")
     with pytest.raises(InvalidInput, match=r"missing\.parquet.* exists"):
-        Engine.fold(engine, plan, tmp_path / "missing.parquet")
+        TaskEngine.fold(engine, plan, tmp_path / "missing.parquet")
 
 
 def test_a_file_that_changes_after_it_was_listed_is_refused(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_urls_are_as_good_as_paths(tmp_path: Path) -> None:
     engine = LocalEngine(2)
     for source in (folder, folder.as_uri(), f"{folder.as_uri()}/"):
         assert engine.fold(plan, source) == whole
-        assert Engine.fold(engine, plan, source) == whole
+        assert TaskEngine.fold(engine, plan, source) == whole
     with pytest.raises(InvalidInput, match=r"missing.* exists"):
         engine.fold(plan, f"{tmp_path.as_uri()}/missing")
     with pytest.raises(InvalidInput, match="must be a path, a store, or a URL"):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sottovoce.engine.base import Engine
+from sottovoce.engine.base import TaskEngine
 from sottovoce.engine.local import LocalEngine
 from sottovoce.engine.opening import open_engine
 
-__all__ = ["Engine", "LocalEngine", "open_engine"]
+__all__ = ["TaskEngine", "LocalEngine", "open_engine"]

@@ -20,7 +20,7 @@ Task = Callable[[Any], Iterable[Piece]]
 Advance = Callable[[int], None]
 
 
-class Engine(ABC):
+class TaskEngine(ABC):
     """Runs tasks; all that an analyst does with it is made of :meth:`run`.
 
     >>> from sottovoce.engine import open_engine

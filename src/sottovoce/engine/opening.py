@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sottovoce.engine.base import Engine
+from sottovoce.engine.base import TaskEngine
 from sottovoce.engine.local import LocalEngine
 from sottovoce.ground.errors import InvalidInput
 
 
-def open_engine(name: str = "local", master: str | None = None) -> Engine:
+def open_engine(name: str = "local", master: str | None = None) -> TaskEngine:
     """An engine to be closed again.
 
     Args:
