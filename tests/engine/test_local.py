@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
-from sottovoce.engine import TaskEngine, LocalEngine, open_engine
+from sottovoce.engine import LocalEngine, TaskEngine, open_engine
 from sottovoce.engine.jobs import fold_jobs
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch
 from sottovoce.protocol.report_files import write_stream

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sottovoce.aggregation.aggregate import MAGIC, Aggregate
+from sottovoce.aggregation.aggregate import AGGREGATE_MAGIC, Aggregate
 from sottovoce.ground.errors import SottovoceError
 from sottovoce.ground.files import replacing
 from sottovoce.protocol.plan import Plan
@@ -43,4 +43,4 @@ def is_total(path: str | os.PathLike[str]) -> bool:
     if not Path(path).is_file():
         return False
     with open(path, "rb") as file:
-        return Path(path).suffix == ENDING or file.read(len(MAGIC)) == MAGIC
+        return Path(path).suffix == ENDING or file.read(len(AGGREGATE_MAGIC)) == AGGREGATE_MAGIC

@@ -6,4 +6,4 @@ from sottovoce.engine.base import TaskEngine
 from sottovoce.engine.local import LocalEngine
 from sottovoce.engine.opening import open_engine
 
-__all__ = ["TaskEngine", "LocalEngine", "open_engine"]
+__all__ = ["LocalEngine", "TaskEngine", "open_engine"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from sottovoce.ground.errors import InvalidInput, PlanMismatch
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.report_files import ReportFile, report_paths
-from sottovoce.protocol.report_places import Place, place_of, shown
+from sottovoce.protocol.report_places import ReportPlace, place_of, shown
 
 MIN_JOB_REPORTS = 1 << 20  # fewer, and what a job costs by itself counts
 MAX_JOB_REPORTS = 50_000_000  # more, and a worker that dies loses much
@@ -58,7 +58,7 @@ def fold_jobs(plan: Plan, path: str | PathLike[str], slots: int) -> list[FilesJo
     return jobs or [FilesJob(())]
 
 
-def _listed(plan: Plan, place: Place) -> FilePart:
+def _listed(plan: Plan, place: ReportPlace) -> FilePart:
     file = ReportFile(place)
     if file.plan_id != plan.id:
         raise PlanMismatch(f"reports ({shown(place)}): they belong to another plan")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.aggregation.file_fold import fold_files
 from sottovoce.aggregation.pieces import Piece, sum_pieces
-from sottovoce.engine.base import Advance, TaskEngine, Task
+from sottovoce.engine.base import Advance, Task, TaskEngine
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.threads import MAX_THREADS, thread_count
 from sottovoce.protocol.plan import Plan

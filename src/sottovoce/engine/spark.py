@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from sottovoce import __version__
 from sottovoce.aggregation.pieces import Piece
 from sottovoce.engine import shipped
-from sottovoce.engine.base import TaskEngine, Task
+from sottovoce.engine.base import Task, TaskEngine
 from sottovoce.ground import errors
 from sottovoce.ground.errors import ClusterError, SottovoceError
 from sottovoce.ground.extras import imported

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 
-Place = Path | str  # a URL is a text
+ReportPlace = Path | str  # a URL is a text
 
 URL_SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
 _ENDING = ".parquet"
@@ -28,12 +28,12 @@ def is_url(text: object) -> bool:
     return isinstance(text, str) and "://" in text
 
 
-def place_of(source: str | os.PathLike[str]) -> Place:
+def place_of(source: str | os.PathLike[str]) -> ReportPlace:
     """A path, or the URL as it is."""
     return source if isinstance(source, str) and is_url(source) else Path(source)
 
 
-def shown(place: Place) -> str:
+def shown(place: ReportPlace) -> str:
     """A place as errors name it: without what may be a secret in a URL.
 
     >>> shown("s3://key:secret@bucket/reports?session_token=1")
@@ -46,7 +46,7 @@ def shown(place: Place) -> str:
     return urlunsplit((parts.scheme, host if ":" in user else parts.netloc, parts.path, "", ""))
 
 
-def is_folder(place: Place) -> bool:
+def is_folder(place: ReportPlace) -> bool:
     """Whether it is a folder; for an object store, whether anything lies below it."""
     if isinstance(place, Path):
         return place.is_dir()
@@ -56,8 +56,10 @@ def is_folder(place: Place) -> bool:
         return bool(system.get_file_info(path).type == fs.FileType.Directory)
 
 
-def parquet_files(place: Place) -> list[Place]:
-    """The Parquet files of a folder, and of its folders named ``key=value``, by name."""
+def parquet_files(place: ReportPlace) -> list[ReportPlace]:
+    """The Parquet files of a folder, and of its folders named ``key=value``, by name; but not of
+    those named ``plan=...``, where what was shipped lies, some of it twice.
+    """
     if isinstance(place, Path):
         return [place / name for name in sorted(_local_names(place, ""))]
     fs = imported("pyarrow.fs")
@@ -76,7 +78,7 @@ def parquet_files(place: Place) -> list[Place]:
 
 def _local_names(folder: Path, prefix: str) -> Iterator[str]:
     for entry in os.scandir(folder):
-        if entry.is_dir() and "=" in entry.name:
+        if entry.is_dir() and _is_part(entry.name):
             yield from _local_names(folder / entry.name, f"{prefix}{entry.name}/")
         elif _is_listed(entry.name) and not entry.is_dir():
             yield f"{prefix}{entry.name}"
@@ -84,10 +86,14 @@ def _local_names(folder: Path, prefix: str) -> Iterator[str]:
 
 def _is_listed(name: str) -> bool:
     *folders, file = name.split("/")
-    return file.endswith(_ENDING) and all("=" in folder for folder in folders)
+    return file.endswith(_ENDING) and all(map(_is_part, folders))
 
 
-def opened(place: Place) -> Any:
+def _is_part(folder: str) -> bool:
+    return "=" in folder and not folder.startswith("plan=")
+
+
+def opened(place: ReportPlace) -> Any:
     """What pyarrow reads a Parquet file from; one clear error if it is not there."""
     if isinstance(place, Path):
         if not place.is_file():
