@@ -14,7 +14,7 @@ from sottovoce.protocol.report_files import write_stream
 
 PEOPLE = 6000
 FILES = 3
-GROUP = 500  # reports in a row group
+GROUP = 1000  # reports in a row group
 BITS = {f"a{k}": sv.Boolean() for k in range(6)}
 
 

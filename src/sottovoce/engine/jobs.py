@@ -14,7 +14,8 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.report_files import ReportFile, report_paths
 from sottovoce.protocol.report_places import ReportPlace, place_of, shown
 
-MAX_JOB_REPORTS = 50_000_000  # more of them to a job, and a worker that dies loses much
+MIN_JOB_REPORTS = 1 << 20  # fewer, and what a job costs by itself counts
+MAX_JOB_REPORTS = 50_000_000  # more, and a worker that dies loses much
 JOBS_PER_SLOT = 2  # so that the slower ones are made up for
 
 
@@ -52,8 +53,8 @@ def fold_jobs(plan: Plan, path: str | PathLike[str], slots: int) -> list[FilesJo
     """
     listed = [_listed(plan, place) for place in report_paths(path, plan.id)]
     total = sum(sum(part.rows) for part in listed)
-    count = max(1, JOBS_PER_SLOT * slots, -(-total // MAX_JOB_REPORTS))
-    jobs = [FilesJob(tuple(parts)) for parts in _cut(listed, -(-total // count))]
+    size = min(MAX_JOB_REPORTS, max(MIN_JOB_REPORTS, -(-total // (JOBS_PER_SLOT * slots))))
+    jobs = [FilesJob(tuple(parts)) for parts in _cut(listed, size)]
     return jobs or [FilesJob(())]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import shutil
 import socket
 import sys
@@ -34,7 +35,7 @@ LISTEN_SECONDS = 10  # of an address that is asked whether anybody is there
 WORKER_SECONDS = 60  # until the first worker of a cluster takes part
 _CONNECT_PORT = 15002
 
-# What is set unless Spark's own files (spark-defaults.conf, spark-submit) say otherwise.
+# Of sessions that are started here. What executors get stands in Spark's own spark-defaults.conf.
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -97,6 +98,9 @@ class SparkEngine(TaskEngine):
 def start_spark(master: str | None = None) -> SparkEngine:
     """A session of one's own, with a master; by default threads of this machine."""
     imported("pyspark")
+    running = _running_session(master)
+    if running is not None:
+        return SparkEngine(running)
     url = f"local[{thread_count()}]" if master is None else master
     _require_java()
     is_here = url.startswith("local")
@@ -128,6 +132,19 @@ def connect_spark(url: str) -> SparkEngine:
 
         session = SparkSession.builder.remote(url).getOrCreate()
     return SparkEngine(session, owns=True)
+
+
+def _running_session(master: str | None) -> Any:
+    """The session that this process has, if it fits: there can be one master only."""
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is None or _is_connect(running):
+        return None
+    url = running.sparkContext.master
+    if master not in (None, url):
+        raise ClusterError(f"this process has a Spark session with another master ({url})")
+    return running
 
 
 def _is_connect(session: Any) -> bool:
@@ -208,7 +225,18 @@ def _explained() -> Iterator[None]:
     except SottovoceError:
         raise
     except Exception as wrong:
-        lines = [line.strip() for line in str(wrong).splitlines() if line.strip()]
-        raise ClusterError(
-            f"engine spark: {type(wrong).__name__}: {lines[0] if lines else ''}"
-        ) from wrong
+        raise ClusterError(f"engine spark: {_told(str(wrong)) or type(wrong).__name__}") from wrong
+
+
+def _told(text: str) -> str:
+    """Of Spark's words the line that says most; of a mistake in a task its name alone, since its
+    words might quote a person.
+    """
+    names = re.findall(
+        r"^([A-Za-z_.]+(?:Error|Exception))\b(?!.*\bPython worker:)", text, re.MULTILINE
+    )
+    python = [name for name in names if not name.startswith(("org.", "java.", "scala."))]
+    if python:
+        return f"a worker failed with {python[-1]}; its log says more"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0] if lines else ""
