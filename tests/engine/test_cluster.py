@@ -24,12 +24,12 @@ from tests.engine.work import HeldTask
 pytestmark = needs_spark
 SETTINGS = {
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",  # what is killed here would fill pages
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.executor.memory": "512m",
     "spark.executorEnv.PYTHONPATH": str(ROOT),
-    "spark.pyspark.python": sys.executable,
 }
 
 
@@ -37,6 +37,7 @@ SETTINGS = {
 def session(url: str, **settings: str) -> Iterator[SparkEngine]:
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(url)
     for name, value in {**SETTINGS, **settings}.items():
         builder = builder.config(name, value)

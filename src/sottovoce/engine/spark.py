@@ -232,6 +232,9 @@ def _told(text: str) -> str:
     """Of Spark's words the line that says most; of a mistake in a task its name alone, since its
     words might quote a person.
     """
+    missing = re.findall(r"^ModuleNotFoundError: (No module named '[\w.]+')", text, re.MULTILINE)
+    if missing:
+        return f"a worker failed: {missing[-1]}"
     names = re.findall(
         r"^([A-Za-z_.]+(?:Error|Exception))\b(?!.*\bPython worker:)", text, re.MULTILINE
     )
