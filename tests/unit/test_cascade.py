@@ -27,8 +27,10 @@ SIZES = (2, 3, 8, 13, 16)
 
 
 def one_grid(cells: int):
-    """The number of the grid, and whether its values add up, of cells that are all of one."""
-    return np.zeros(cells, np.int64), np.ones(cells, bool)
+    """The number of the grid, whether its values add up, and how two of them err together, of cells
+    that are all of one.
+    """
+    return np.zeros(cells, np.int64), np.ones(cells, bool), np.zeros(cells), np.zeros(cells)
 
 
 def random_cells(size: int, rng: np.random.Generator, count: int = 12) -> GridCells:
@@ -259,7 +261,7 @@ def test_cells_of_two_axes_are_summed_over_the_other():
     evidence = hear(people, [((0, 1), edges, 1.0)], 1.0, rng)
     cells = cells_of(evidence, 1)
     assert cells.values == pytest.approx(evidence[0].values.sum(axis=0))
-    assert cells.floors == pytest.approx(np.full(2, 2 * evidence[0].floor))
+    assert cells.floors == pytest.approx(np.full(2, 2 * (evidence[0].floor - evidence[0].cross)))
 
 
 def test_who_was_asked_about_another_dimension_is_of_the_crowd_too():

@@ -40,7 +40,9 @@ def hear_clearly(people: Integers, rng: np.random.Generator) -> list[GridEvidenc
         values: Floats = (said / count - q) / (p - q)
         floor = q * (1 - q) / (p - q) ** 2 / count
         slope = (1 - p - q) / (p - q) / count
-        evidence.append(GridEvidence(axes, (edges,), values, floor, slope, count, cohort=place))
+        cross = -(q**2) / (p - q) ** 2 / count  # nobody names two values
+        noise = (floor, slope, count, cross)
+        evidence.append(GridEvidence(axes, (edges,), values, *noise, cohort=place))
     return evidence
 
 

@@ -4,11 +4,13 @@ cohorts whose answers are few.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sottovoce.aggregation.cells import PlacedCells
 from sottovoce.aggregation.counts import WORD, Counts
 from sottovoce.aggregation.merging import is_rising, sum_equal
 from sottovoce.aggregation.tallies import tally_of
@@ -116,6 +118,22 @@ class AnswerCounts(Counts):
 
     def absorb(self, other: Self) -> None:
         self._tally.absorb(other._tally)
+
+    # -- as cells: how often each answer was given, cohort by cohort
+
+    @property
+    def cell_count(self) -> int:
+        return self._size
+
+    def cells(self) -> Iterator[PlacedCells]:
+        yield PlacedCells(*self._tally.between(0, self._size))
+
+    def check_cells(self, cells: PlacedCells) -> None:
+        super().check_cells(cells)
+        self._check_answers(cells.places >> self._bits, cells.places & self._mask)
+
+    def add_cells(self, cells: PlacedCells) -> None:
+        self._tally.add(*cells)
 
     # -- as bytes
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
+from sottovoce.aggregation.cells import PlacedCells
+from sottovoce.ground.errors import CorruptReport
 from sottovoce.oracles.base import Integers
 from sottovoce.oracles.layout import Payload
 
@@ -44,6 +46,21 @@ class CohortPart(ABC):
     def is_signed(self) -> bool:
         """Whether a count in it is negative, as far as can be told: then no crowd said this."""
         return False
+
+    # -- as cells: see sottovoce.aggregation.cells
+
+    @property
+    def cell_count(self) -> int:
+        """How many places its cells have; none if it keeps rows."""
+        return 0
+
+    def cells(self, first: int) -> Iterator[PlacedCells]:
+        """Its cells that are not 0; its places begin at ``first``."""
+        return iter(())
+
+    def add_cells(self, cells: PlacedCells, magnitude: int) -> None:
+        """Add cells of another crowd's, at places from 0 on."""
+        raise CorruptReport("aggregate: it has a cell where its plan keeps reports")
 
     # -- as integers that equal crowds share, whatever the order of their reports
 

@@ -8,14 +8,16 @@ and a negative weight takes reports away.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sottovoce.ground.errors import InvalidInput
+from sottovoce.aggregation.cells import PlacedCells
+from sottovoce.aggregation.rows import CountedRows, RowCount
+from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.oracles.base import Integers
 from sottovoce.oracles.counter import too_much
 from sottovoce.oracles.layout import Payload
@@ -80,10 +82,8 @@ class Counts(ABC):
     def state(self, index: int, ask: int) -> Integers:
         """What the reports of a cohort to one of its asks add up to."""
 
-    def rows(self, index: int, asks: Sequence[int]) -> tuple[list[Payload], Integers | None]:
-        """The rows of a cohort: what they say to each of some asks, and how often each was sent
-        (None for once).
-        """
+    def count_rows(self, index: int, asks: Sequence[int], count: RowCount) -> Integers:
+        """What is counted in the rows of a cohort, of what they say to each of some asks."""
         raise InvalidInput("aggregate: what a person said to these asks was not kept together")
 
     @property
@@ -125,15 +125,53 @@ class Counts(ABC):
             out.absorb(part)
         return out
 
+    # -- as cells and rows, which are cut into pieces
+
+    @property
+    @abstractmethod
+    def cell_count(self) -> int:
+        """How many places its cells have, which follows from the cohorts alone."""
+
+    @abstractmethod
+    def cells(self) -> Iterator[PlacedCells]:
+        """All cells that are not 0, in order of their places: every integer that it holds, of
+        people and magnitudes of cohorts too, but no rows.
+        """
+
+    def check_cells(self, cells: PlacedCells) -> None:
+        """Refuse cells that no reports give."""
+        if len(cells.places) and int(cells.places[-1]) >= self.cell_count:
+            raise CorruptReport(f"aggregate: cells must be below {self.cell_count}")
+
+    @abstractmethod
+    def add_cells(self, cells: PlacedCells) -> None:
+        """Add cells of another crowd that were checked. See :meth:`grow`."""
+
+    def kept_rows(self) -> CountedRows:
+        """The reports that are kept, each with a label of what they answer."""
+        return CountedRows(np.zeros((0, 0), np.uint8), None)
+
+    def check_rows(self, rows: CountedRows) -> None:
+        """Refuse rows that are not such as :meth:`kept_rows` gives."""
+        raise CorruptReport("aggregate: its plan keeps no reports")
+
+    def add_rows(self, rows: CountedRows) -> None:
+        """Add rows of another crowd that were checked. See :meth:`grow`."""
+        raise CorruptReport("aggregate: its plan keeps no reports")
+
     # -- as bytes
 
     @abstractmethod
     def to_bytes(self) -> bytes:
         """One form for equal crowds, whatever the order of their reports."""
 
+    def held_bytes(self) -> bytes:
+        """The integers that :meth:`holds_same` compares, as bytes."""
+        return self.to_bytes()
+
     def holds_same(self, other: Self) -> bool:
-        """Whether both hold the same integers."""
-        return self.to_bytes() == other.to_bytes()
+        """Whether both hold the same integers, whatever was added and taken away on the way."""
+        return self.held_bytes() == other.held_bytes()
 
     @abstractmethod
     def most_bytes(self, reports: int) -> int:

@@ -6,7 +6,7 @@ together if the question is about how a person's answers go together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -27,6 +27,10 @@ from sottovoce.protocol.families.base import slices_of
 REPEATING_BITS = 40
 # rows that may stand for fewer ones with counts, where they are written
 MOST_REPEATED = 1 << 24
+
+
+# what is counted in rows: from what they say to some asks, and how often each was sent (None: once)
+RowCount = Callable[[Sequence[Payload], Integers | None], Integers]
 
 
 class CountedRows(NamedTuple):
@@ -73,11 +77,21 @@ class KeptRows(CohortPart):
             self._settle()
 
     def _settle(self) -> None:
-        whole = _joined(self._tables)
+        whole = joined_rows(self._tables)
         self._tables = [distinct_rows(whole) if self._repeats else whole]
         self._new = 0
 
+    def check(self, payload: Payload) -> None:
+        """Refuse rows that no device sends."""
+        for oracle, part in zip(self._oracles, self._slices, strict=True):
+            oracle.validate(np.ascontiguousarray(payload[:, part]))
+
     # -- reading
+
+    @property
+    def width(self) -> int:
+        """The bytes of a row."""
+        return int(self._tables[0].payload.shape[1])
 
     def table(self) -> CountedRows:
         """All rows, in any order; unless they have few bits, equal ones may stand there often."""
@@ -104,6 +118,10 @@ class KeptRows(CohortPart):
             len(table.payload) if table.counts is None else int(table.counts.sum())
             for table in self._tables
         )
+
+    def count(self, asks: Sequence[int], count: RowCount) -> Integers:
+        """What is counted in all rows, of what they say to some asks."""
+        return count(*self.columns(asks))
 
     def support(self, ask: int, values: ArrayLike | None) -> Integers:
         oracle = self._oracles[ask]
@@ -190,7 +208,7 @@ def field_count(oracles: Sequence[Oracle]) -> int:
     return sum(len(oracle.layout.fields) for oracle in oracles)
 
 
-def _joined(tables: Sequence[CountedRows]) -> CountedRows:
+def joined_rows(tables: Sequence[CountedRows]) -> CountedRows:
     """Rows of several tables in one."""
     held = [table for table in tables if len(table.payload)]
     if len(held) <= 1:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from sottovoce.aggregation.cells import PlacedCells, held_cells
 from sottovoce.aggregation.cohort_part import CohortPart
 from sottovoce.oracles import SummedOracle
 from sottovoce.oracles.base import Integers
@@ -37,6 +40,17 @@ class Sums(CohortPart):
     @property
     def is_nothing(self) -> bool:
         return not self._state.any()
+
+    @property
+    def cell_count(self) -> int:
+        return math.prod(self._oracle.state_shape)
+
+    def cells(self, first: int) -> Iterator[PlacedCells]:
+        return held_cells(self._state, first)
+
+    def add_cells(self, cells: PlacedCells, magnitude: int) -> None:
+        self._state = np.ascontiguousarray(self._oracle.fitted(self._state, magnitude))
+        self._state.reshape(-1)[cells.places] += cells.values
 
     def content(self) -> Integers:
         return self._state

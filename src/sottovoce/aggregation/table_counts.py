@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sottovoce.aggregation.cells import PlacedCells, held_cells
+from sottovoce.aggregation.cohort_counts import SLOT_HEAD
 from sottovoce.aggregation.counts import Counts
 from sottovoce.aggregation.sum_bytes import SumLine, most_sum_bytes, read_sums, write_sums
 from sottovoce.ground.errors import CorruptReport
@@ -123,13 +126,50 @@ class TableCounts(Counts):
             for table, new in zip(group.tables, other._groups[number].tables, strict=True):
                 np.add(table, new, out=table)
 
+    # -- as cells: for each cohort its people, their magnitude and its sums, in a slot of their own
+
+    @cached_property
+    def _slot_cells(self) -> int:
+        """How many places each cohort has: as many as the one with the largest sums needs."""
+        return SLOT_HEAD + max(_cells(oracles) for oracles in self.cohorts.different_oracles)
+
+    @property
+    def cell_count(self) -> int:
+        return len(self.cohorts) * self._slot_cells
+
+    def _columns(self) -> Iterator[tuple[Integers, slice, Integers]]:
+        """(cohorts, the part of their slots that a table fills, the table)."""
+        for group in self._groups.values():
+            start = SLOT_HEAD
+            for table in group.tables:
+                width = table[0].size
+                yield group.cohorts, slice(start, start + width), table
+                start += width
+
+    def cells(self) -> Iterator[PlacedCells]:
+        slots = np.zeros((len(self.cohorts), self._slot_cells), np.int64)
+        slots[:, 0], slots[:, 1] = self._people, self._magnitudes
+        for cohorts, columns, table in self._columns():
+            slots[cohorts, columns] = table.reshape(len(table), -1)
+        return held_cells(slots)
+
+    def add_cells(self, cells: PlacedCells) -> None:
+        slots = np.zeros((len(self.cohorts), self._slot_cells), np.int64)
+        slots.reshape(-1)[cells.places] = cells.values
+        self._people += slots[:, 0]
+        self._magnitudes += slots[:, 1]
+        for cohorts, columns, table in self._columns():
+            np.add(table, slots[cohorts, columns].reshape(table.shape), out=table)
+
     # -- as bytes, which are those of sums that stand cohort by cohort
 
     def to_bytes(self) -> bytes:
         return write_sums(self._lines(), with_magnitudes=True)
 
+    def held_bytes(self) -> bytes:
+        return write_sums(self._lines(), with_magnitudes=False)
+
     def holds_same(self, other: Self) -> bool:
-        """Whether both hold the same integers, whatever was added and taken away on the way."""
         return np.array_equal(self._people, other._people) and all(
             np.array_equal(table, new)
             for number, group in self._groups.items()

@@ -37,7 +37,7 @@ def best_hash_bits(epsilon: Decimal) -> int:
 
 
 @dataclass(frozen=True)
-class _HashedResponse(PureOracle):
+class HashedResponse(PureOracle):
     """Generalized randomized response on a hash of ``buckets`` values: p is its own,
     q = 1/buckets.
     """
@@ -75,7 +75,7 @@ class _HashedResponse(PureOracle):
         )
 
 
-class _ToBits(_HashedResponse):
+class _ToBits(HashedResponse):
     """Hashes by parities, one for each of ``hash_bits`` bits."""
 
     hash_bits: int
@@ -236,7 +236,7 @@ class BinaryLocalHashing(LocalHashing):
         return super().build(size, epsilon, 1)
 
 
-class _SeededResponse(_HashedResponse):
+class _SeededResponse(HashedResponse):
     """Hashing with a 64-bit seed per report. Such reports cannot be summed: their rows are kept, so
     that any value can be asked later.
     """

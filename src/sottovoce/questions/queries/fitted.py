@@ -23,7 +23,7 @@ class Joint:
     A method that shrinks says how far its answers are off on average over crowds, and one crowd
     may be unlike the others. If the same reports have unbiased answers too, ``unbiased`` holds
     them: intervals are theirs, and so hold as often as they say for each crowd. Of two dimensions
-    they are nearly unbiased ones.
+    and more they are nearly unbiased ones.
     """
 
     values: Floats  # (terms,)

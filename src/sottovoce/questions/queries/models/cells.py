@@ -17,7 +17,11 @@ SMALLEST_VARIANCE = 1e-18  # of a share: what nobody strays from would have an i
 
 @dataclass(frozen=True, eq=False)
 class CellErrors:
-    """How far the estimated shares of cells stray; all arrays are (cells,)."""
+    """How far the estimated shares of cells stray; all arrays are (cells,).
+
+    By its coins a grid whose cells hold F errs with the covariance
+    diag(floors + slopes F) + crosses 1 1' - ties (F 1' + 1 F'), see :func:`coin_law`.
+    """
 
     values: Floats
     floors: Floats
@@ -25,6 +29,8 @@ class CellErrors:
     people: Floats
     grids: Integers  # the number of each cell's grid
     adds_up: NDArray[np.bool_]  # whether the values of its grid always add up to 1
+    crosses: Floats
+    ties: Floats
 
     def precisions(self, shares: Floats) -> Floats:
         """What cells that hold these shares count in a fit, (cells,).
@@ -67,12 +73,41 @@ def adds_up(values: Floats) -> bool:
     return values.size > 1 and abs(float(values.sum()) - 1.0) < 1e-9
 
 
-def cells_of(evidence: Sequence[GridEvidence], axis: int) -> GridCells:
-    """All that grids say of one axis; cells of several axes are summed over the others.
+@dataclass(frozen=True)
+class CoinLaw:
+    """How the shares of a grid's cells err together by their coins, as of CellErrors."""
 
-    Cells whose estimates add up to 1 err against each other: all variance lies in k - 1 of k
-    directions, in each of which it is k / (k - 1) of a cell's.
+    floor: float
+    slope: float
+    cross: float
+    tie: float
+
+
+def coin_law(grid: GridEvidence, cells: int) -> CoinLaw:
+    """The law of ``cells`` cells, each the sum of equally many of the grid's own.
+
+    An oracle treats all its values alike. With truth x the estimate of x varies by
+    V = floor + slope, that of any other value by the floor, two others vary together by c, and x
+    and another one by -g: if all estimates add up to 1, g = V / (k - 1) of k values. Over people
+    who hold the shares F that is
+
+        (floor - c) I + (slope + 2 (c + g)) diag(F) + c 1 1' - (c + g) (F 1' + 1 F').
     """
+    count = grid.values.size
+    joined = count // cells  # of the grid's cells in each
+    tie = 0.0
+    if adds_up(grid.values):
+        tie = grid.cross + (grid.floor + grid.slope) / (count - 1)
+    return CoinLaw(
+        floor=joined * (grid.floor - grid.cross),
+        slope=grid.slope + 2.0 * tie,
+        cross=joined**2 * grid.cross,
+        tie=joined * tie,
+    )
+
+
+def cells_of(evidence: Sequence[GridEvidence], axis: int) -> GridCells:
+    """All that grids say of one axis; cells of several axes are summed over the others."""
     columns: list[tuple[NDArray[Any], ...]] = []
     for number, grid in enumerate(evidence):
         if axis not in grid.axes:
@@ -81,15 +116,11 @@ def cells_of(evidence: Sequence[GridEvidence], axis: int) -> GridCells:
         edges = grid.edges[place]
         others = tuple(k for k in range(len(grid.axes)) if k != place)
         values = grid.values.sum(axis=others)  # (cells of this axis,)
-        count = grid.values.size
-        is_whole = adds_up(grid.values)
-        floor = grid.floor * count / values.size
-        if is_whole:
-            floor *= count / (count - 1)
+        law = coin_law(grid, values.size)
         whole = np.ones(values.size)
-        settings = (floor, grid.slope, grid.people, number, is_whole)
+        settings = (law.floor, law.slope, grid.people, number, adds_up(values), law.cross, law.tie)
         columns.append((edges[:-1], edges[1:], values, *(whole * setting for setting in settings)))
-    lows, highs, values, floors, slopes, people, grids, wholes = (
+    lows, highs, values, floors, slopes, people, grids, wholes, crosses, ties = (
         np.concatenate(column) for column in zip(*columns, strict=True)
     )
     keep = lows < highs
@@ -100,6 +131,8 @@ def cells_of(evidence: Sequence[GridEvidence], axis: int) -> GridCells:
         people[keep],
         grids[keep].astype(np.int64),
         wholes[keep].astype(bool),
+        crosses[keep],
+        ties[keep],
         lows[keep].astype(np.int64),
         highs[keep].astype(np.int64),
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sottovoce.kernels import planes as kernel
 from sottovoce.kernels.cascade import WHOLE_LOGIT
 from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers
-from sottovoce.questions.queries.models.cells import CellErrors, adds_up
+from sottovoce.questions.queries.models.cells import CellErrors, adds_up, coin_law
 from sottovoce.questions.queries.models.splits import splits_of
 
 PLANE_FREEDOM = 4.0  # of the deviations' Student's t
@@ -198,12 +198,11 @@ def rectangles_of(
         x1, y1 = np.meshgrid(edges[0][1:], edges[1][1:], indexing="ij")
         corners.append(np.stack([x0, x1, y0, y1], axis=-1).reshape(-1, 4))
         whole = np.ones(values.size)
-        is_whole = adds_up(values)
-        floor = grid.floor * values.size / (values.size - 1) if is_whole else grid.floor
-        settings = (floor, grid.slope, grid.people, number, is_whole)
+        law = coin_law(grid, values.size)
+        settings = (law.floor, law.slope, grid.people, number, adds_up(values), law.cross, law.tie)
         columns.append((values.ravel(), *(whole * setting for setting in settings)))
     rectangles = np.concatenate(corners).astype(np.int64)
-    values, floors, slopes, people, grids, wholes = (
+    values, floors, slopes, people, grids, wholes, crosses, ties = (
         np.concatenate(column) for column in zip(*columns, strict=True)
     )
     keep = (rectangles[:, 0] < rectangles[:, 1]) & (rectangles[:, 2] < rectangles[:, 3])
@@ -214,6 +213,8 @@ def rectangles_of(
         people[keep],
         grids[keep].astype(np.int64),
         wholes[keep].astype(bool),
+        crosses[keep],
+        ties[keep],
     )
     return rectangles[keep], cells
 

@@ -13,6 +13,7 @@ from sottovoce.kernels.fitting import fit_proportions
 from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers
 from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.models import planes
+from sottovoce.questions.queries.models.interactions import expanded, is_small
 from sottovoce.questions.queries.models.line import LINE_SEED, LineTable, fit_line
 from sottovoce.questions.queries.models.planes import Halving, Plane, part_sums, rake
 from sottovoce.questions.queries.models.tails import normal_weights
@@ -77,6 +78,51 @@ def deviation_variances(plane: Plane) -> Floats:
     variances = np.zeros(plane.logits.size)
     variances[nodes] = 1.0 / (information + weights)
     return variances
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """Codes of an axis that a term treats alike."""
+
+    levels: Floats  # the weight of each state
+    codes: Integers  # of each code its state
+    holds: Floats  # how much of each part is in each state, (1 + draws, states, parts)
+
+
+@dataclass(frozen=True, eq=False)
+class StateFit:
+    """Three axes or more, by the states that a term knows."""
+
+    axes: tuple[int, ...]
+    states: tuple[States, ...]
+    shares: Floats  # of all combinations of states as fitted, (states of the first, ...)
+    answer: Floats  # the term's value, as fitted and as it might be, (1 + draws,)
+
+    def expansion(self) -> TermParts | None:
+        """The term as a sum over axes and pairs; None if there are too many combinations."""
+        if not is_small(self.shares.shape):
+            return None
+        found = expanded(self.axes, self.shares, [each.levels for each in self.states])
+        codes = {axis: each.codes for axis, each in zip(self.axes, self.states, strict=True)}
+        singles = {axis: weights[codes[axis]] for axis, weights in found.singles.items()}
+        pairs = {}
+        for (x, y), weights in found.pairs.items():
+            # a row of the weights for each state of x
+            pairs[x, y] = [
+                ((codes[x] == state).astype(float), row[codes[y]])
+                for state, row in enumerate(weights)
+            ]
+        return TermParts(found.constant, singles, pairs, found.variance)
+
+
+@dataclass(frozen=True, eq=False)
+class TermParts:
+    """A term as a sum, by weights of codes."""
+
+    constant: float
+    singles: dict[int, Floats]
+    pairs: dict[tuple[int, int], list[tuple[Floats, Floats]]]  # products, whose sum is meant
+    variance: float  # of what pairs do not tell
 
 
 class SeveralTable(FittedTable):
@@ -188,30 +234,61 @@ class SeveralTable(FittedTable):
     def joint(self, terms: Sequence[Term]) -> Joint:
         """The shares of some weighted selections, with their covariances."""
         means: PartMeans = {}
-        answers = np.stack([self._answer(term, means) for term in terms], axis=1)
+        fits = [
+            self._fit_states(axes, term) if len(axes := restricted(term)) > 2 else None
+            for term in terms
+        ]
+        answers = np.stack(
+            [
+                self._answer(term, means) if fit is None else fit.answer
+                for term, fit in zip(terms, fits, strict=True)
+            ],
+            axis=1,
+        )
         values = answers[0]
         off = answers[1:] - answers[1:].mean(axis=0)
         covariance = off.T @ off / (SEVERAL_DRAWS - 1)
-        return Joint(values, covariance, values + off, self._unbiased(terms))
+        return Joint(values, covariance, values + off, self._unbiased(terms, fits))
 
-    def _unbiased(self, terms: Sequence[Term]) -> Joint | None:
-        """Answers to the same reports for intervals: unbiased ones to terms of one dimension, and
-        to terms of two those that rest on a wide prior. None beyond.
+    def _unbiased(self, terms: Sequence[Term], fits: Sequence[StateFit | None]) -> Joint | None:
+        """Answers to the same reports for intervals: unbiased ones to terms of one dimension, those
+        that rest on a wide prior to terms of two, and of more their sum over dimensions and pairs.
+        None where grids do not tell a dimension's codes apart, or there are too many states.
         """
-        axes = sorted({axis for term in terms for axis in restricted(term)})
-        whole = [np.ones(size) for size in self.sizes]
-        if len(axes) == 2:
-            x, y = axes
-            weights = [(term.get(x, whole[x]), term.get(y, whole[y])) for term in terms]
-            return self._wide(x, y).joint([(np.asarray(u), np.asarray(v)) for u, v in weights])
-        if len(axes) != 1:
-            return None
-        (axis,) = axes
-        line = self.lines[axis].unbiased
-        if line is None:
-            return None
-        chosen = np.stack([np.asarray(term.get(axis, whole[axis]), float) for term in terms])
-        return Joint(*line.sums(chosen.T))
+        singles: dict[int, list[tuple[int, Floats]]] = {}
+        doubles: dict[tuple[int, int], list[tuple[int, Floats, Floats]]] = {}
+        constants = np.zeros(len(terms))
+        variances = np.zeros(len(terms))
+        for number, (term, fit) in enumerate(zip(terms, fits, strict=True)):
+            axes = restricted(term)
+            if fit is not None:
+                found = fit.expansion()
+                if found is None:
+                    return None
+                constants[number], variances[number] = found.constant, found.variance
+                for axis, weights in found.singles.items():
+                    singles.setdefault(axis, []).append((number, weights))
+                for pair, products in found.pairs.items():
+                    doubles.setdefault(pair, []).extend((number, u, v) for u, v in products)
+            elif len(axes) == 2:
+                x, y = axes
+                own = (number, np.asarray(term[x], float), np.asarray(term[y], float))
+                doubles.setdefault((x, y), []).append(own)
+            elif axes:
+                singles.setdefault(axes[0], []).append((number, np.asarray(term[axes[0]], float)))
+            else:
+                constants[number] = 1.0
+        values, covariance = constants, np.diag(variances)
+        for axis, parts in singles.items():
+            line = self.lines[axis].unbiased
+            if line is None:
+                return None
+            known = Joint(*line.sums(np.stack([weights for _, weights in parts], axis=1)))
+            _add(known, [number for number, _ in parts], values, covariance)
+        for pair, several in doubles.items():
+            known = self._wide(*pair).joint([(u, v) for _, u, v in several])
+            _add(known, [number for number, _, _ in several], values, covariance)
+        return Joint(values, covariance)
 
     def _wide(self, x: int, y: int) -> WidePlane:
         """Answers about two dimensions that owe next to nothing to the prior, made once."""
@@ -246,7 +323,7 @@ class SeveralTable(FittedTable):
             inside = (x[:, None, :] @ table)[:, 0, :]  # (1 + draws, parts of y)
             double: Floats = (inside * y).sum(axis=1)
             return double
-        return self._answer_many(axes, term)
+        raise ValueError("a term of three dimensions or more is fitted by states")
 
     def _kept_means(self, axis: int, weights: Floats, means: PartMeans) -> Floats:
         """The same as :meth:`_part_means`, computed once for the same weights."""
@@ -261,19 +338,16 @@ class SeveralTable(FittedTable):
         frequencies = self.rows[axis]
         return ratio(part_sums(frequencies * weights, halving), part_sums(frequencies, halving))
 
-    def _answer_many(self, axes: Sequence[int], term: Term) -> Floats:
-        """By maximum entropy over the states of the term's axes."""
-        levels = {}  # by axis the weight of each state
-        holds = {}  # by axis how much of each part is in each state, (1 + draws, states, parts)
-        for axis in axes:
-            levels[axis], holds[axis] = self._states(axis, term[axis])
-        shape = [levels[axis].size for axis in axes]
+    def _fit_states(self, axes: Sequence[int], term: Term) -> StateFit:
+        """By maximum entropy over the states of a term's axes, three or more."""
+        states = [self._states(axis, term[axis]) for axis in axes]
+        shape = [each.levels.size for each in states]
         places = np.indices(shape).reshape(len(axes), -1)  # of each cell its state on each axis
         maps = []
         targets = []
         for i, j in combinations(range(len(axes)), 2):
             table = self.tables[axes[i], axes[j]]
-            both = holds[axes[i]] @ table @ holds[axes[j]].transpose(0, 2, 1)
+            both = states[i].holds @ table @ states[j].holds.transpose(0, 2, 1)
             targets.append(np.maximum(both.reshape(len(both), -1), SMALLEST_MASS))
             maps.append(places[i] * shape[j] + places[j])
         ends = np.cumsum([target.shape[1] for target in targets])
@@ -288,20 +362,30 @@ class SeveralTable(FittedTable):
         )
         fitted /= fitted.sum(axis=1, keepdims=True)
         weights = np.ones(places.shape[1])
-        for place, axis in zip(places, axes, strict=True):
-            weights *= levels[axis][place]
-        answer: Floats = fitted @ weights
-        return answer
+        for place, state in zip(places, states, strict=True):
+            weights *= state.levels[place]
+        return StateFit(tuple(axes), tuple(states), fitted[0].reshape(shape), fitted @ weights)
 
-    def _states(self, axis: int, weights: Floats) -> tuple[Floats, Floats]:
-        """The weight of each state of an axis, and how much of each part is in it."""
-        levels = np.unique(weights)
+    def _states(self, axis: int, weights: Floats) -> States:
+        """The states of an axis: codes of equal weight, or parts if there are too many weights."""
+        levels, codes = np.unique(weights, return_inverse=True)
         if levels.size > MAX_LEVELS:
             means = self._part_means(axis, weights)
             parts = means.shape[1]
-            return means[0], np.broadcast_to(np.eye(parts), (len(means), parts, parts))
+            halving = self._halving(axis)
+            lengths = np.diff(halving.starts(halving.depths))
+            whole = np.broadcast_to(np.eye(parts), (len(means), parts, parts))
+            return States(means[0], np.repeat(np.arange(parts), lengths), whole)
         holds = [self._part_means(axis, (weights == level).astype(float)) for level in levels]
-        return levels, np.stack(holds, axis=1)
+        return States(levels, codes, np.stack(holds, axis=1))
+
+
+def _add(known: Joint, numbers: Sequence[int], values: Floats, covariance: Floats) -> None:
+    """Add parts of terms, which err with no other part, in place."""
+    maps = np.zeros((len(numbers), values.size))
+    maps[np.arange(len(numbers)), numbers] = 1.0
+    values += known.values @ maps
+    covariance += maps.T @ known.covariance @ maps
 
 
 def restricted(term: Term) -> list[int]:

@@ -69,8 +69,8 @@ def linear_covariance(
 ) -> Floats:
     """The covariance of a linear estimate's errors towards the crowd's own sums, (sums, sums).
 
-    Coins: cells err by themselves, or against each other where they add up to 1. People: those of
-    a grid are a sample of the crowd, which all are who answered some grid.
+    Coins: cells err as CellErrors has it. People: those of a grid are a sample of the crowd, which
+    all are who answered some grid.
 
     Args:
         cells: What the estimate is of.
@@ -83,15 +83,16 @@ def linear_covariance(
     alone = np.maximum(cells.floors + held * cells.slopes + held / cells.people, 0.0)
     firsts = np.flatnonzero(np.diff(cells.grids, prepend=-1))  # of each grid its first cell
     asked = cells.people[firsts]  # (grids,)
-    counts = np.diff(np.append(firsts, cells.grids.size))
     # people of a grid:  - (F' pulls)' (F' pulls) / people
     samples = np.add.reduceat(pulls * held[:, None], firsts, axis=0)  # (grids, sums)
-    # cells that add up to 1:  - (1' pulls)' (1' pulls) floor / cells
-    totals = np.add.reduceat(pulls, firsts, axis=0)
-    shared = np.where(cells.adds_up[firsts], cells.floors[firsts] / counts, 0.0)
+    totals = np.add.reduceat(pulls, firsts, axis=0)  # 1' pulls, (grids, sums)
+    crosses, ties = cells.crosses[firsts], cells.ties[firsts]
     covariance = (pulls * alone[:, None]).T @ pulls
     covariance -= (samples / asked[:, None]).T @ samples
-    covariance -= (totals * shared[:, None]).T @ totals
+    # coins of two cells:  cross (1' pulls)' (1' pulls) - tie (F' pulls)' (1' pulls) - ...
+    covariance += (totals * crosses[:, None]).T @ totals
+    tied = (samples * ties[:, None]).T @ totals
+    covariance -= tied + tied.T
     result: Floats = covariance - crowd / people
     return result
 

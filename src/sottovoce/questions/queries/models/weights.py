@@ -41,6 +41,7 @@ def deviation(weighted: GridEvidence, counted: GridEvidence, shares: Floats) -> 
         floor=counted.floor * counted.people * spread,
         slope=counted.slope * counted.people * spread,
         people=1.0 / spread,
+        cross=counted.cross * counted.people * spread,
     )
 
 

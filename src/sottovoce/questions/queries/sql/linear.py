@@ -15,7 +15,7 @@ from sottovoce.questions.queries.sql.rows import RowGroup
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class LinearPiece:
     """A number times the sum of a weight over a selection, within a group of reports.
 
     ``quantity``: to which of the wanted sums it belongs.
@@ -60,11 +60,11 @@ class LinearSums:
     """Some sums that wait for the answers of fitted tables."""
 
     def __init__(
-        self, quantities: int, pieces: Iterable[Piece], fits: Fits, batch: JointBatch
+        self, quantities: int, pieces: Iterable[LinearPiece], fits: Fits, batch: JointBatch
     ) -> None:
         self.known = np.zeros(quantities)  # what needs no whisper
         self.groups: list[list[_Part]] = []
-        by_group: dict[int, list[Piece]] = {}
+        by_group: dict[int, list[LinearPiece]] = {}
         for piece in pieces:
             by_group.setdefault(id(piece.group), []).append(piece)
         for own in by_group.values():
@@ -72,7 +72,7 @@ class LinearSums:
             if parts:
                 self.groups.append(parts)
 
-    def _parts(self, pieces: Sequence[Piece], fits: Fits, batch: JointBatch) -> list[_Part]:
+    def _parts(self, pieces: Sequence[LinearPiece], fits: Fits, batch: JointBatch) -> list[_Part]:
         """The fitted tables of one group of reports, each asked for all selections at once."""
         group = pieces[0].group
         places: dict[int, int] = {}

@@ -34,7 +34,7 @@ from sottovoce.questions.queries.sql.expressions import (
     read_sum,
 )
 from sottovoce.questions.queries.sql.fits import Fits, JointBatch
-from sottovoce.questions.queries.sql.linear import LinearSums, Piece
+from sottovoce.questions.queries.sql.linear import LinearPiece, LinearSums
 from sottovoce.questions.queries.sql.measures import EstimatedNumber, counted, ratio, spread, total
 from sottovoce.questions.queries.sql.notes import domain_notes
 from sottovoce.questions.queries.sql.ordering import chosen, estimates_choose
@@ -255,7 +255,7 @@ class _Run:
 
     def _sums(self, wanted: _Wanted, groups: Sequence[RowGroup], place: int | None) -> LinearSums:
         """The sums of an aggregate for one row of the answer."""
-        pieces: list[Piece] = []
+        pieces: list[LinearPiece] = []
         size = len(wanted.quantities)
         if wanted.call.kind == QUANTILE_KIND:
             size = self.columns.dimension(wanted.call.dimension).size
@@ -272,7 +272,7 @@ class _Run:
                         wanted.formula, mask, group.labels, place, product.whispered
                     )
                     pieces += [
-                        Piece(quantity, group, product.number * number, product.weight, term)
+                        LinearPiece(quantity, group, product.number * number, product.weight, term)
                         for number, term in terms
                     ]
         self._note_terms(wanted.call, pieces)
@@ -280,7 +280,7 @@ class _Run:
 
     def _quantile_pieces(
         self, wanted: _Wanted, group: RowGroup, mask: Mask, place: int | None
-    ) -> list[Piece]:
+    ) -> list[LinearPiece]:
         """People up to each code of a dimension."""
         number = wanted.call.dimension
         dimension = self.columns.dimension(number)
@@ -300,7 +300,7 @@ class _Run:
                 order = value_order(dimension)
                 self.prefixes[key] = up_to_each_code(term, number, dimension.size, order)
             for quantity, cut in enumerate(self.prefixes[key]):
-                pieces.append(Piece(quantity, group, times, None, cut))
+                pieces.append(LinearPiece(quantity, group, times, None, cut))
         return pieces
 
     def _measured(self, call: Call, sums: LinearSums) -> EstimatedNumber:
@@ -322,7 +322,7 @@ class _Run:
         start, end = span_of(node, self.text)
         return " ".join(self.text[start:end].split())
 
-    def _note_terms(self, call: Call, pieces: Sequence[Piece]) -> None:
+    def _note_terms(self, call: Call, pieces: Sequence[LinearPiece]) -> None:
         """Keep the selections of the first row in which an aggregate has any."""
         name = self._written(call.node)
         if self.explanation.terms.get(name) or call.kind == QUANTILE_KIND:
