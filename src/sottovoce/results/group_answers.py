@@ -40,7 +40,7 @@ class GroupAnswers:
         >>> schema = sv.Schema(tea=sv.Boolean(), old=sv.Boolean())
         >>> plan = sv.plan(schema, sv.Marginals(up_to=2), epsilon=4.0, people=20_000)
         >>> people = {"tea": [True, True, True, False] * 5000, "old": [True, False] * 10_000}
-        >>> estimate = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate()
+        >>> estimate = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=2)).estimate()
         >>> table = estimate.within("tea", {"old": False})
         >>> low, high = table.interval(0.95)
         >>> bool(low[1] < 0.5 < high[1]), bool(high[1] - low[1] < 0.1)
