@@ -13,7 +13,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.results import workbook
-from sottovoce.results.workbook import AS_TEXT, Sheet, write_sheets, write_workbook
+from sottovoce.results.workbook import TEXT_CELL, Sheet, write_sheets, write_workbook
 
 NAMES = {"m": "http://schemas.openxmlformats.org/spreadsheetml/2006/main"}
 
@@ -68,7 +68,7 @@ def test_all_figures_are_numbers_and_all_words_are_text(tmp_path: Path) -> None:
     ]
     with zipfile.ZipFile(path) as archive:  # they stay text when somebody edits the cell
         text = archive.read("xl/worksheets/sheet2.xml").decode()
-        assert text.count(f's="{AS_TEXT}"') == 4
+        assert text.count(f's="{TEXT_CELL}"') == 4
         assert 'quotePrefix="1"' in archive.read("xl/styles.xml").decode()
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MAX_GROUPS = 12  # values of an attribute that are groups on a page
 MAX_ANSWERS = 4  # columns of shares
-LOST = "too few to tell"
+TOO_FEW = "too few to tell"
 
 
 def within_html(found: Estimate, names: Sequence[str], level: float) -> str:
@@ -61,7 +61,7 @@ def _within(found: Estimate, answer: str, grouping: str, value: CellLabel) -> Ta
 
 def _cells(table: Table | None, shown: Sequence[int], level: float) -> list[str]:
     if table is None:
-        return [LOST] * len(shown)
+        return [TOO_FEW] * len(shown)
     low, high = table.interval(level)
     between = " " if len(shown) == 1 else "\n"  # a line for the interval where columns are many
     return [f"{percent(table.values[at])}{between}({span(low[at], high[at])})" for at in shown]

@@ -26,7 +26,7 @@ from sottovoce.results.spreadsheets import AS_IN_SCHEMA, FIGURES, heads, row_blo
 MAX_SHEET_ROWS = 1 << 20  # that Excel opens
 MAX_SHEET_NAME = 31
 MAX_CELL = 32_767  # letters
-PLAIN, HEAD, SHARE, AS_TEXT = range(4)  # styles, in the order of _STYLES
+PLAIN_CELL, HEAD_CELL, SHARE_CELL, TEXT_CELL = range(4)  # styles, in the order of _STYLES
 MADE = (1980, 1, 1, 0, 0, 0)  # of every part: the same tables give the same file
 
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -173,12 +173,12 @@ def _sheet_parts(sheet: Sheet) -> Iterator[str]:
         '<pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/>'
         f"</sheetView></sheetViews><cols>{widths}</cols><sheetData>"
     )
-    yield _row(1, sheet.heads, [HEAD] * len(sheet.heads))
-    styles = [SHARE if head in sheet.shares else PLAIN for head in sheet.heads]
+    yield _row(1, sheet.heads, [HEAD_CELL] * len(sheet.heads))
+    styles = [SHARE_CELL if head in sheet.shares else PLAIN_CELL for head in sheet.heads]
     # an attribute may be called like a figure: figures are the last of that name
     for place, head in enumerate(sheet.heads):
         if head in list(sheet.heads)[place + 1 :]:
-            styles[place] = PLAIN
+            styles[place] = PLAIN_CELL
     for number, row in enumerate(sheet.rows, 2):
         yield _row(number, row, styles)
     yield "</sheetData></worksheet>"
@@ -204,7 +204,7 @@ def _cell(place: str, value: Any, style: int) -> str:
         return f'<c r="{place}" s="{style}"><v>{value!r}</v></c>'
     text = visible(str(value))[:MAX_CELL]
     if csv_cell(text) != text:
-        style = AS_TEXT
+        style = TEXT_CELL
     return (
         f'<c r="{place}" s="{style}" t="inlineStr"><is><t xml:space="preserve">{escape(text)}'
         "</t></is></c>"
