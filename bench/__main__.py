@@ -29,6 +29,7 @@ from bench import (
     release_speed,
     speed,
     store,
+    whispering,
 )
 from bench.published import NOTE
 from bench.rows import GROUPS, Row, show
@@ -43,6 +44,7 @@ RUNNERS: Mapping[str, Callable[[speed.Size, Mapping[str, peers.Found]], Iterable
     "folding": folding.folding,
     "pieces": pieces.pieces,
     "device": speed.device,
+    "whispering": whispering.whispering,
     "likelihood": speed.likelihood,
     "planning": planning.planning,
     "marginals": marginal_speed.marginals,
