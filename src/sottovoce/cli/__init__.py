@@ -11,11 +11,8 @@ import typer
 from sottovoce.cli import (  # noqa: F401  (they add their commands)
     analysis,
     compare_shuffled,
-<<<<<<< HEAD
     folding,
-=======
     groups,
->>>>>>> main
     marginals,
     popular,
     queries,
