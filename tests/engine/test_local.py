@@ -42,7 +42,8 @@ def test_jobs_hold_every_row_group_once(tmp_path: Path) -> None:
         held = [(part.path, group) for part in parts for group in part.groups]
         assert len(held) == len(set(held)) == groups
         assert sum(sum(part.rows) for part in parts) == 6000
-        assert len(jobs) == min(2 * slots, groups)
+        assert len(jobs) <= 2 * slots
+        assert len(jobs) >= min(slots, groups)
         assert [group for _, group in held] == [group for _, group in sorted(held)]
 
 
