@@ -18,6 +18,7 @@ from sottovoce.cli import (  # noqa: F401  (they add their commands)
     reporting,
     retention,
     service,
+    shipping,
     shufflers,
     shuffling,
     sql,

@@ -19,6 +19,8 @@ Examples:
   sottovoce serve plan.json --store sqlite:///survey.db
   sottovoce send plan.json people.csv --to http://127.0.0.1:8700
   sottovoce info sqlite:///survey.db
+  sottovoce ship sqlite:///survey.db --to s3://bucket/collected --every 60
+  sottovoce fold-minutes plan.json s3://bucket/collected --every 60
   sottovoce audit plan.json
   sottovoce advise survey.toml --error 0.01
   sottovoce oracles --size 64 --epsilon 1

@@ -37,9 +37,9 @@ def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterato
         yield draft
         if target.is_file() and not private:
             draft.chmod(stat.S_IMODE(target.stat().st_mode))
-        _sync(draft)
+        sync(draft)
         os.replace(draft, target)
-        _sync(target.parent)
+        sync(target.parent)
     finally:
         draft.unlink(missing_ok=True)
 
@@ -65,10 +65,10 @@ def new_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         draft.mkdir()
         yield draft
         for file in draft.iterdir():
-            _sync(file)
-        _sync(draft)
+            sync(file)
+        sync(draft)
         os.rename(draft, target)
-        _sync(target.parent)
+        sync(target.parent)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -90,7 +90,7 @@ def reading_table(name: str, path: Path) -> Iterator[None]:
         raise InvalidInput(f"{name} ({path}) must be {kind}") from None
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Wait until the disk has a file, or the names in a folder."""
     handle = os.open(path, os.O_RDONLY)
     try:

@@ -39,8 +39,9 @@ def write_stream(path: str | os.PathLike[str], batches: Iterable[Reports]) -> in
     return total
 
 
-def open_writer(path: str | os.PathLike[str], schema: Any) -> Any:
-    """A Parquet writer of tables with the columns ``cohort`` and ``payload``, among others.
+def open_writer(path: Any, schema: Any) -> Any:
+    """A Parquet writer of tables with the columns ``cohort`` and ``payload``, among others; to a
+    path, or to what pyarrow writes to.
 
     Cohorts repeat, so a dictionary of them is shorter than they are. Payloads and ids are nearly
     all different: a dictionary of those is as long as the column, and read a second time.
@@ -77,6 +78,27 @@ def read_with_ids(path: str | os.PathLike[str], plan_id: str) -> tuple[Ids, Repo
         ids.append(_ids_of(file))
         parts += ReportFile(file).stream()
     return np.concatenate(ids), Reports.concat(parts)
+
+
+def parse_with_ids(data: bytes, name: str) -> tuple[Ids, Reports]:
+    """The same of a file's bytes, whose plan is not known yet; ``name`` is for errors."""
+    pa = imported("pyarrow")
+    pq = imported("pyarrow.parquet")
+
+    damaged = CorruptReport(f"reports ({name}) must be a whole Parquet file with ids")
+    try:
+        # one thread: whoever has many such files reads several at once
+        table = pq.read_table(
+            pa.BufferReader(data), use_threads=False, page_checksum_verification=True
+        )
+        if REPORT_ID not in table.schema.names:
+            raise damaged
+        column = table.column(REPORT_ID)
+        if column.null_count or column.type != pa.binary(REPORT_ID_BYTES):
+            raise damaged
+        return _id_rows(column), Reports.from_arrow(table)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise damaged from None
 
 
 def report_paths(path: str | os.PathLike[str], plan_id: str | None) -> list[Path]:
@@ -171,4 +193,16 @@ def _ids_of(path: Path) -> Ids:
         raise _damaged(path) from None
     if column.null_count:
         raise CorruptReport(f"reports ({path}): no id may be missing")
-    return np.frombuffer(b"".join(column.to_pylist()), np.uint8).reshape(-1, REPORT_ID_BYTES)
+    return _id_rows(column)
+
+
+def _id_rows(column: Any) -> Ids:
+    """A column of ids without gaps, as rows of bytes."""
+    parts = [
+        np.frombuffer(chunk.buffers()[1] or b"", np.uint8)[
+            chunk.offset * REPORT_ID_BYTES : (chunk.offset + len(chunk)) * REPORT_ID_BYTES
+        ]
+        for chunk in column.chunks
+    ]
+    joined = np.concatenate([np.zeros(0, np.uint8), *parts])
+    return joined.reshape(-1, REPORT_ID_BYTES)

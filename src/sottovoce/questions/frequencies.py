@@ -67,7 +67,7 @@ class Frequencies(Question):
         theta: the: the threshold, between 0 and 1.
         chosen: ss: how many values a report names.
         hash_bits: blh, olh, olh-wide: bits of a hashed value.
-        hash_size: olh-seeded, olh-sets: how many values are hashed to.
+        hash_size: olh-field, olh-seeded, olh-sets: how many values are hashed to.
         length: olh-sets: how many items a set has at most.
         hashes: cms, hcms, rappor, o-rr, o-rappor: how many hash functions.
         width: cms, hcms: how many values each of them has.
@@ -190,8 +190,7 @@ class Frequencies(Question):
                 Frequencies(*self.attributes, oracle=name, split=self.split, **options),
                 cap,
                 self.focus,
-                # hash sizes are tried in turn
-                "hash_bits" if len(ways) > 1 and "hash_bits" in options else None,
+                name,  # its hash sizes rise
             )
             for name, options, cap in ways
         ]

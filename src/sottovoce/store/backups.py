@@ -25,6 +25,7 @@ from sottovoce.ground.errors import InvalidInput, StoreError
 from sottovoce.ground.files import replacing
 from sottovoce.protocol.plan import Plan
 from sottovoce.store.keys import SIGNING_KEYS
+from sottovoce.store.shipped import OWN_SETTINGS
 from sottovoce.store.sqlite_parts import good_rows
 
 if TYPE_CHECKING:
@@ -187,6 +188,7 @@ def _finish(draft: Path, with_keys: bool) -> Manifest:
     """Measure a copy, and write into it what was found."""
     with closing(sqlite3.connect(draft, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = DELETE")
+        db.execute(f"DELETE FROM settings WHERE {OWN_SETTINGS}")
         if not with_keys:
             db.execute("PRAGMA secure_delete = ON")
             db.execute("DELETE FROM tokens")

@@ -27,6 +27,7 @@ from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import STREAM_BATCH, Reports
 from sottovoce.store.checkpoints import Checkpoint, Folds, damaged_reports
 from sottovoce.store.keys import KeyStore, plain
+from sottovoce.store.shipped import forget_shipments
 
 Ids = NDArray[np.uint8]
 Outcomes = NDArray[np.uint8]
@@ -253,6 +254,7 @@ class Store(KeyStore):
             maintenance.
         """
         self.entry(plan.id)
+        self._change(lambda execute: forget_shipments(execute, self._prefix, plan.id))
         self._delete(plan)
         self._folds.forget(plan)
         self._parsed.pop(plan.id, None)

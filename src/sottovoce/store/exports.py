@@ -49,11 +49,11 @@ def export_file(store: Store, plan: Plan, path: Path) -> None:
     writer = None
     try:
         for _, ids, reports in store.read(plan, batch=STREAM_BATCH):
-            table = _table(ids, reports)
+            table = table_of(ids, reports)
             writer = writer or open_writer(path, table.schema)
             writer.write_table(table)
         if writer is None:
-            empty = _table(np.zeros((0, ID_BYTES), np.uint8), Reports.empty(plan))
+            empty = table_of(np.zeros((0, ID_BYTES), np.uint8), Reports.empty(plan))
             writer = open_writer(path, empty.schema)
     finally:
         if writer is not None:
@@ -68,14 +68,14 @@ def _write(store: Store, plan: Plan, folder: Path, name: str, progress: Progress
             if writer is not None and rows >= PARTITION:
                 writer.close()
                 writer, rows, number = None, 0, number + 1
-            table = _table(ids, reports)
+            table = table_of(ids, reports)
             writer = writer or open_writer(folder / f"{name}-{number:05}.parquet", table.schema)
             writer.write_table(table)
             rows, total = rows + len(reports), total + len(reports)
             if progress is not None:
                 progress(total)
         if not total:
-            empty = _table(np.zeros((0, ID_BYTES), np.uint8), Reports.empty(plan))
+            empty = table_of(np.zeros((0, ID_BYTES), np.uint8), Reports.empty(plan))
             writer = open_writer(folder / f"{name}-00000.parquet", empty.schema)
     finally:
         if writer is not None:
@@ -83,7 +83,7 @@ def _write(store: Store, plan: Plan, folder: Path, name: str, progress: Progress
     return total
 
 
-def _table(ids: Ids, reports: Reports) -> Any:
+def table_of(ids: Ids, reports: Reports) -> Any:
     """Reports as Arrow columns, with their ids before them."""
     pa = imported("pyarrow")
 

@@ -154,7 +154,7 @@ class IdIndex:
         hashes = self._hashes(ids)
         probe = Probe(hashes)
         found = self._waiting.find(hashes, probe)
-        needed = self._runs_of(_minutes(ids))
+        needed = self._runs_of(minutes_of(ids))
         for upto in needed:
             rows = self._duplicate_filter(db, upto).passed(probe)
             if len(rows):
@@ -217,7 +217,7 @@ class IdIndex:
         self._last += len(ids)
 
     def _wait(self, ids: Ids, seqs: Integers) -> None:
-        self._waiting.add(self._hashes(ids), _minutes(ids), seqs)
+        self._waiting.add(self._hashes(ids), minutes_of(ids), seqs)
 
     def _hashes(self, ids: Ids) -> Hashes:
         assert self._hash is not None
@@ -256,7 +256,7 @@ def _joined(ids: list[bytes]) -> Ids:
     return np.frombuffer(b"".join(ids), np.uint8).reshape(-1, ID_BYTES)
 
 
-def _minutes(ids: Ids) -> Minutes:
+def minutes_of(ids: Ids) -> Minutes:
     """The first four of the six bytes that tell the time: what is left of them is always zero."""
     return np.ascontiguousarray(ids[:, :4]).view(">u4").reshape(-1).astype(np.uint32)
 

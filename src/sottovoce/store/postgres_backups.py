@@ -20,6 +20,7 @@ from sottovoce.store.id_index import IdIndex
 from sottovoce.store.keys import SIGNING_KEYS
 from sottovoce.store.postgres_binary import rows_of, stream_of
 from sottovoce.store.postgres_maintenance import Connection, next_stretch
+from sottovoce.store.shipped import OWN_SETTINGS
 from sottovoce.store.sqlite_backups import refuse_unless_empty
 from sottovoce.store.sqlite_parts import EMPTY, columns_of, insert_part, rows_per_part
 from sottovoce.store.sqlite_parts import next_stretch as next_in_file
@@ -127,6 +128,7 @@ def load_from(db: Connection, source: Path, replace: bool, with_keys: bool) -> N
     refuse_unless_empty(found[0], replace)
     for table in ("reports", "set_aside", "checkpoints", "plans"):
         db.execute(f"DELETE FROM sottovoce_{table}")
+    db.execute(f"DELETE FROM sottovoce_settings WHERE {OWN_SETTINGS}")
     if with_keys:
         db.execute("DELETE FROM sottovoce_tokens")
         db.execute(f"DELETE FROM sottovoce_settings WHERE {SIGNING_KEYS}")

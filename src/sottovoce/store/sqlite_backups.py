@@ -10,6 +10,7 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.store.base import new_version
 from sottovoce.store.id_index import IdIndex
 from sottovoce.store.keys import SIGNING_KEYS
+from sottovoce.store.shipped import OWN_SETTINGS
 
 COPIED_TABLES = (
     "plans",
@@ -41,6 +42,7 @@ def refuse_unless_empty(surveys: int, replace: bool) -> None:
 def load_from(db: sqlite3.Connection, replace: bool, with_keys: bool) -> None:
     """Take over the attached database ``copy``, within a writer's transaction."""
     refuse_unless_empty(db.execute("SELECT count(*) FROM plans").fetchone()[0], replace)
+    db.execute(f"DELETE FROM main.settings WHERE {OWN_SETTINGS}")
     if with_keys:
         db.execute(f"DELETE FROM main.settings WHERE {SIGNING_KEYS}")
     for table in COPIED_TABLES:

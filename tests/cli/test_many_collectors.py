@@ -1,0 +1,78 @@
+"""Reports of several stores from the command line: shipped, folded by the minute, estimated."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sottovoce.console.surveys import read_plan
+from sottovoce.protocol.reports import Reports
+from sottovoce.store import open_store
+from tests.cli.helpers import Command, Files, refused
+from tests.store.crowds import ids
+
+
+@pytest.fixture
+def stores(files: Files) -> list[str]:
+    """Two stores: 2,000 reports each, 1,000 of them in both."""
+    plan, reports = read_plan(files.plan), Reports.read(files.reports)
+    urls = [f"sqlite:///{files.folder}/{name}.db" for name in ("one", "two")]
+    for start, url in zip((0, 1000), urls, strict=True):
+        with open_store(url) as opened:
+            opened.add_plan(plan, "Colours")
+            for seed in range(start, start + 2000, 500):
+                opened.append(plan, ids(500, seed, seed), reports[seed : seed + 500])
+    return urls
+
+
+def test_from_stores_to_an_estimate(
+    sottovoce: Command, files: Files, stores: list[str], tmp_path: Path
+) -> None:
+    place = tmp_path / "collected"
+    for url in stores:
+        shipped = sottovoce("ship", url, "--to", place)
+        assert shipped.out == f"2,000 reports shipped to {place} in 4 files\n"
+    assert json.loads(sottovoce("ship", stores[0], "--to", place, "--json").out) == {
+        "reports": 0,
+        "files": 0,
+        "damaged": 0,
+        "closed": 0,
+    }
+    refused(sottovoce("estimate", files.plan, place), "must hold a total of the plan")
+    folded = sottovoce("fold-minutes", files.plan, place, "--keep")
+    assert folded.out == ("6 minutes folded; 3,000 people on 3 days, 1,000 duplicates left out\n")
+    told = [
+        sottovoce("estimate", files.plan, source, "--json").out for source in (place, files.reports)
+    ]
+    assert told[0] == told[1]
+    over = sottovoce("fold-minutes", files.plan, place)
+    assert "is over: its reports and ids are deleted" in over.out
+    assert not list(place.glob("plan=*/minute=*/*"))
+    assert sottovoce("estimate", files.plan, place, "--json").out == told[1]
+    again = json.loads(sottovoce("ship", stores[0], "--to", place, "--again", "--json").out)
+    assert again["reports"] == 2000
+    counted = json.loads(sottovoce("fold-minutes", files.plan, place, "--json").out)
+    assert (counted["people"], counted["late_segments"]) == (3000, 0)  # what was counted is known
+    assert not list(place.glob("plan=*/minute=*/*"))
+    with open_store(stores[0]) as opened:
+        plan = opened.entries()[0].plan
+        opened.append(plan, ids(5, 9, 0), Reports.read(files.reports)[:5])
+    sottovoce("ship", stores[0], "--to", place)
+    assert "Too late, and set aside: minute=" in sottovoce("fold-minutes", files.plan, place).out
+    noted = sottovoce("estimate", files.plan, place, "--json")
+    assert (noted.out, "0 damaged ones, 1 that came too late" in noted.err) == (told[1], True)
+
+
+def test_bad_input(sottovoce: Command, files: Files, stores: list[str], tmp_path: Path) -> None:
+    refused(
+        sottovoce("ship", stores[0], "--to", "ftp://x:hidden@y/z"), "must be a folder, or a URL"
+    )
+    refused(sottovoce("ship", stores[0], "--to", tmp_path, "--plan", "00"), "no plan whose id")
+    refused(
+        sottovoce("ship", stores[0], "--to", tmp_path, "--again", "--every", "60"), "exclude each"
+    )
+    refused(sottovoce("ship", f"sqlite:///{tmp_path}/no.db", "--to", tmp_path), "must be a file")
+    refused(sottovoce("fold-minutes", files.plan, "nonsense://x"), "must be a folder, or a URL")
+    refused(sottovoce("fold-minutes", tmp_path / "no.json", tmp_path), "no.json")
