@@ -290,6 +290,7 @@ def estimate(
     from sottovoce.cli import answers
     from sottovoce.console.reading import heard
     from sottovoce.console.surveys import read_plan
+    from sottovoce.engine import open_engine
 
     if not 0 < level < 1:
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
@@ -297,34 +298,35 @@ def estimate(
     files.check()
     made = read_plan(plan_file, plan_id)
     words = None if candidates is None else answers.candidates(made, candidates)
-    found = heard(made, reports, quiet, engine, master).estimate(
-        candidates=words, decoder=decoder, complete=complete
-    )
-    if found.is_part:
-        refused = {"postprocess": postprocess, "marginal": marginal, "k": k}
-        refused |= {"sum": sums, "decoder": decoder}
-        how: dict[str, Any] = {
-            "plot": plot,
-            "with_tree": tree,
-            "following": following,
-            "files": files,
-        }
-        answers.popular(made, found, level=level, as_json=as_json, refused=refused, **how)
-        return
-    if tree or following is not None:
-        raise InvalidInput("tree and next are for plans that ask for popular values")
-    tables = answers.asked_tables(found, marginal or [], k)
-    answers.whole_tables(
-        made,
-        found,
-        tables,
-        sums or [],
-        repair=postprocess or "base",
-        level=level,
-        as_json=as_json,
-        plot=plot,
-        files=files,
-    )
+    with open_engine(engine, master) as workers:
+        found = heard(made, reports, quiet, workers).estimate(
+            candidates=words, decoder=decoder, complete=complete
+        )
+        if found.is_part:
+            refused = {"postprocess": postprocess, "marginal": marginal, "k": k}
+            refused |= {"sum": sums, "decoder": decoder}
+            how: dict[str, Any] = {
+                "plot": plot,
+                "with_tree": tree,
+                "following": following,
+                "files": files,
+            }
+            answers.popular(made, found, level=level, as_json=as_json, refused=refused, **how)
+            return
+        if tree or following is not None:
+            raise InvalidInput("tree and next are for plans that ask for popular values")
+        tables = answers.asked_tables(found, marginal or [], k)
+        answers.whole_tables(
+            made,
+            found,
+            tables,
+            sums or [],
+            repair=postprocess or "base",
+            level=level,
+            as_json=as_json,
+            plot=plot,
+            files=files,
+        )
 
 
 @app.command()
