@@ -16,6 +16,7 @@ from rich.console import Console
 
 from bench import (
     collector,
+    engines,
     estimates,
     folding,
     marginal_speed,
@@ -42,6 +43,7 @@ RUNNERS: Mapping[str, Callable[[speed.Size, Mapping[str, peers.Found]], Iterable
     "crowd": speed.crowd,
     "others": speed.others,
     "folding": folding.folding,
+    "engines": engines.engines,
     "pieces": pieces.pieces,
     "device": speed.device,
     "whispering": whispering.whispering,
