@@ -13,6 +13,8 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import visible
 
 if TYPE_CHECKING:
+    from sottovoce.aggregation.aggregate import Aggregate
+    from sottovoce.analysis.raking import Raked
     from sottovoce.protocol.guarantee import Guarantee
     from sottovoce.protocol.plan import Plan
     from sottovoce.results.cells import Mark
@@ -62,6 +64,28 @@ def asked_tables(found: Estimate, marginals: Sequence[str], k: int | None) -> li
     if k is not None:
         tables += found.marginals(k).values()
     return tables if marginals or k is not None else list(found.tables.values())
+
+
+def listened(made: Plan, source: str, rake: Path | None, quiet: bool) -> Aggregate | Raked:
+    """What was heard; with weights if a file has the population's shares of public columns."""
+    from sottovoce.console.reading import all_reports, heard
+
+    if rake is None:
+        return heard(made, source, quiet)
+    from sottovoce.analysis.raking import rake as raked
+    from sottovoce.console.surveys import read_margins
+
+    return raked(made, all_reports(made, source, quiet), read_margins(rake))
+
+
+def estimated(made: Plan, source: str, rake: Path | None, quiet: bool, **options: Any) -> Estimate:
+    """The estimate of what was heard, with ``options`` of it, those not given None or False."""
+    for option, value in options.items():
+        if rake is not None and value:
+            raise InvalidInput(f"rake: weights do not go with {option}")
+    total: Any = listened(made, source, rake, quiet)
+    found: Estimate = total.estimate(**(options if rake is None else {}))
+    return found
 
 
 def read_lines(path: Path) -> list[str]:

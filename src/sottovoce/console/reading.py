@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+from sottovoce.ground.errors import InvalidInput
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
     from sottovoce.protocol.plan import Plan
+    from sottovoce.protocol.reports import Reports
 
 SAVED = ".sva"  # how the name of a saved aggregate ends: Aggregate.to_bytes in a file
 
@@ -66,3 +69,51 @@ def _collected(made: Plan, source: str, quiet: bool) -> Aggregate:
             err=True,
         )
     return found.aggregate
+
+
+def file_reports(made: Plan, source: str, quiet: bool) -> Reports:
+    """All reports of a file or a folder."""
+    from sottovoce.console.progress import progress
+    from sottovoce.protocol.report_files import stream
+    from sottovoce.protocol.reports import Reports
+    from sottovoce.sending.people import row_count
+
+    parts: list[Reports] = []
+    with progress("listening", lambda: row_count(Path(source)), quiet) as advance:
+        for batch in stream(source, plan_id=made.id):
+            parts.append(batch.checked(made))
+            advance(sum(map(len, parts)))
+    return Reports.concat(parts)
+
+
+def stored_reports(made: Plan, source: str, quiet: bool) -> tuple[Any, Reports]:
+    """(the ids, the reports) of a store."""
+    import numpy as np
+
+    from sottovoce.console.progress import progress
+    from sottovoce.protocol.report_files import REPORT_ID_BYTES
+    from sottovoce.protocol.reports import Reports
+    from sottovoce.store import open_store
+
+    parts: list[Reports] = [Reports.empty(made)]
+    ids = [np.zeros((0, REPORT_ID_BYTES), np.uint8)]
+    store = open_store(source, create=False)
+    try:
+        kept = store.entry(made.id).plan
+        with progress("listening", store.count(kept), quiet) as advance:
+            for _, names, batch in store.read(kept):
+                parts.append(batch)
+                ids.append(names)
+                advance(sum(map(len, parts)))
+    finally:
+        store.close()
+    return np.concatenate(ids), Reports.concat(parts)
+
+
+def all_reports(made: Plan, source: str, quiet: bool) -> Reports:
+    """All reports of a file, a folder or a store, row by row."""
+    if source.endswith(SAVED):
+        raise InvalidInput(f"reports ({source}): a saved aggregate no longer knows who is who")
+    if "://" in source:
+        return stored_reports(made, source, quiet)[1]
+    return file_reports(made, source, quiet)
