@@ -139,14 +139,14 @@ def rake(plan: Plan, reports: Reports, margins: Margins) -> Raked:
 
 
 @dataclass(frozen=True, eq=False)
-class _Column:
+class _RakedColumn:
     """A public column: which value each person has, and the shares that are wanted."""
 
     places: NDArray[np.int64]  # (people,)
     wanted: Floats  # (values,)
 
 
-def _column(plan: Plan, reports: Reports, name: str, wanted: Mapping[Any, Any]) -> _Column:
+def _column(plan: Plan, reports: Reports, name: str, wanted: Mapping[Any, Any]) -> _RakedColumn:
     if name not in plan.columns:
         raise InvalidInput(
             f"rake: {name!r} is not one of the plan's public columns ({', '.join(plan.columns)})"
@@ -172,7 +172,7 @@ def _column(plan: Plan, reports: Reports, name: str, wanted: Mapping[Any, Any]) 
             )
     values = list(shares)
     place = np.array([values.index(each) for each in said], dtype=np.int64)
-    return _Column(place[owners.ravel()], np.array(list(shares.values())))
+    return _RakedColumn(place[owners.ravel()], np.array(list(shares.values())))
 
 
 def _shares(name: str, wanted: Mapping[Any, Any]) -> dict[str, float]:
@@ -189,7 +189,7 @@ def _shares(name: str, wanted: Mapping[Any, Any]) -> dict[str, float]:
     return {value: share / total for value, share in shares.items()}
 
 
-def _fitted(columns: Sequence[_Column], names: Sequence[str]) -> Floats:
+def _fitted(columns: Sequence[_RakedColumn], names: Sequence[str]) -> Floats:
     """A weight for each person, 1 on average, (people,)."""
     people = len(columns[0].places)
     weights = np.ones(people)
