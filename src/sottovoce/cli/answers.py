@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from sottovoce.results.estimate import Estimate, Table
 
 
+LOCALLY: Mapping[str, Any] = {}  # who folds reports, if nobody says
+
+
 @dataclass(frozen=True)
 class TableFiles:
     """Where the tables of an answer go beside the screen, if anywhere."""
@@ -66,24 +69,41 @@ def asked_tables(found: Estimate, marginals: Sequence[str], k: int | None) -> li
     return tables if marginals or k is not None else list(found.tables.values())
 
 
-def listened(made: Plan, source: str, rake: Path | None, quiet: bool) -> Aggregate | Raked:
-    """What was heard; with weights if a file has the population's shares of public columns."""
+def listened(
+    made: Plan, source: str, rake: Path | None, quiet: bool, where: Mapping[str, Any] = LOCALLY
+) -> Aggregate | Raked:
+    """What was heard; with weights if a file has the population's shares of public columns.
+
+    Args:
+        made: the plan.
+        source: where the reports are.
+        rake: the file of shares.
+        quiet: no progress bar.
+        where: who folds the reports, as :func:`sottovoce.console.reading.heard` takes it.
+    """
     from sottovoce.console.reading import all_reports, heard
 
     if rake is None:
-        return heard(made, source, quiet)
+        return heard(made, source, quiet, **where)
     from sottovoce.analysis.raking import rake as raked
     from sottovoce.console.surveys import read_margins
 
     return raked(made, all_reports(made, source, quiet), read_margins(rake))
 
 
-def estimated(made: Plan, source: str, rake: Path | None, quiet: bool, **options: Any) -> Estimate:
+def estimated(
+    made: Plan,
+    source: str,
+    rake: Path | None,
+    quiet: bool,
+    where: Mapping[str, Any],
+    **options: Any,
+) -> Estimate:
     """The estimate of what was heard, with ``options`` of it, those not given None or False."""
     for option, value in options.items():
         if rake is not None and value:
             raise InvalidInput(f"rake: weights do not go with {option}")
-    total: Any = listened(made, source, rake, quiet)
+    total: Any = listened(made, source, rake, quiet, where)
     found: Estimate = total.estimate(**(options if rake is None else {}))
     return found
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sottovoce import __version__
+from sottovoce.cli.engines import EngineName, Master
 from sottovoce.cli.examples import EXAMPLES
 from sottovoce.console.screen import say
 from sottovoce.ground.errors import InvalidInput
@@ -55,7 +56,7 @@ ReportsSource = Annotated[
     str,
     typer.Argument(
         metavar="reports.parquet",
-        help="What the devices sent: Parquet, a folder of it, or a store.",
+        help="What the devices sent: Parquet, a folder or URL of it, a total, or a store.",
     ),
 ]
 PlanId = Annotated[
@@ -269,6 +270,8 @@ def estimate(
         Path | None, typer.Option(metavar="FILE", help="Tables as Excel, a sheet for each.")
     ] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    engine: EngineName = "local",
+    master: Master = None,
     plan_id: PlanId = None,
     quiet: Quiet = False,
 ) -> None:
@@ -280,6 +283,8 @@ def estimate(
     Example:  sottovoce estimate plan.json reports.parquet --marginal smoker,age --marginal smoker
 
     Example:  sottovoce estimate plan.json sqlite:///survey.db --sum age:18..37
+
+    Example:  sottovoce estimate plan.json s3://bucket/reports --engine sc://host
 
     Example:  sottovoce estimate plan.json reports.parquet --k 2 --xlsx tables.xlsx --csv tables
 
@@ -296,7 +301,8 @@ def estimate(
     made = read_plan(plan_file, plan_id)
     words = None if candidates is None else answers.candidates(made, candidates)
     options = {"candidates": words, "decoder": decoder, "complete": complete}
-    found = answers.estimated(made, reports, rake, quiet, **options)
+    where: dict[str, Any] = {"engine": engine, "master": master}
+    found = answers.estimated(made, reports, rake, quiet, where, **options)
     if found.is_part:
         refused = {"postprocess": postprocess, "marginal": marginal, "k": k}
         refused |= {"sum": sums, "decoder": decoder}

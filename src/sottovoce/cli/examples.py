@@ -9,6 +9,7 @@ Examples:
   sottovoce studio
   sottovoce plan survey.toml -o plan.json
   sottovoce whisper plan.json people.csv -o reports.parquet
+  sottovoce fold plan.json reports/ -o total.sva
   sottovoce estimate plan.json reports.parquet --marginal smoker,age --plot table.svg
   sottovoce report plan.json reports.parquet -o report.html
   sottovoce groups plan.json reports.parquet drinks --by smoker

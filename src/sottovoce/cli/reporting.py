@@ -20,7 +20,7 @@ def report(
         str,
         typer.Argument(
             metavar="reports.parquet",
-            help="What the devices sent: Parquet, a folder, a store, or a saved aggregate (.sva).",
+            help="What the devices sent: Parquet, a folder, a store, or a total (.sva).",
         ),
     ],
     output: Annotated[
