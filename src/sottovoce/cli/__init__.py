@@ -12,6 +12,7 @@ from sottovoce.cli import (  # noqa: F401  (they add their commands)
     analysis,
     compare_shuffled,
     marginals,
+    peos,
     popular,
     queries,
     releases,
