@@ -11,6 +11,8 @@ import typer
 from sottovoce.cli import (  # noqa: F401  (they add their commands)
     analysis,
     compare_shuffled,
+    folding,
+    groups,
     marginals,
     peos,
     popular,
