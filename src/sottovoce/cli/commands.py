@@ -68,6 +68,9 @@ SeriesFile = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+Rake = Annotated[
+    Path | None, typer.Option(metavar="TOML", help="Weights: shares of public columns that hold.")
+]
 Size = Annotated[int, typer.Option("--size", help="How many values there are.")]
 
 
@@ -258,6 +261,7 @@ def estimate(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")
     ] = None,
+    rake: Rake = None,
     csv: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="Tables as CSV: a file .csv for one, a new folder."),
@@ -288,7 +292,6 @@ def estimate(
     # popular values, in rounds
     """
     from sottovoce.cli import answers
-    from sottovoce.console.reading import heard
     from sottovoce.console.surveys import read_plan
     from sottovoce.engine import open_engine
 
@@ -298,19 +301,14 @@ def estimate(
     files.check()
     made = read_plan(plan_file, plan_id)
     words = None if candidates is None else answers.candidates(made, candidates)
+    options = {"candidates": words, "decoder": decoder, "complete": complete}
     with open_engine(engine, master) as workers:
-        found = heard(made, reports, quiet, workers).estimate(
-            candidates=words, decoder=decoder, complete=complete
-        )
+        found = answers.estimated(made, reports, rake, quiet, {"engine": workers}, **options)
         if found.is_part:
             refused = {"postprocess": postprocess, "marginal": marginal, "k": k}
             refused |= {"sum": sums, "decoder": decoder}
-            how: dict[str, Any] = {
-                "plot": plot,
-                "with_tree": tree,
-                "following": following,
-                "files": files,
-            }
+            how: dict[str, Any] = {"plot": plot, "with_tree": tree, "files": files}
+            how["following"] = following
             answers.popular(made, found, level=level, as_json=as_json, refused=refused, **how)
             return
         if tree or following is not None:
