@@ -11,6 +11,7 @@ import typer
 from sottovoce.cli import (  # noqa: F401  (they add their commands)
     analysis,
     compare_shuffled,
+    groups,
     marginals,
     popular,
     queries,

@@ -257,6 +257,13 @@ def estimate(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")
     ] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Tables as CSV: a file .csv for one, a new folder."),
+    ] = None,
+    xlsx: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Tables as Excel, a sheet for each.")
+    ] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     plan_id: PlanId = None,
     quiet: Quiet = False,
@@ -270,6 +277,8 @@ def estimate(
 
     Example:  sottovoce estimate plan.json sqlite:///survey.db --sum age:18..37
 
+    Example:  sottovoce estimate plan.json reports.parquet --k 2 --xlsx tables.xlsx --csv tables
+
     Example:  sottovoce estimate plan.json reports.parquet --tree --next next.json
     # popular values, in rounds
     """
@@ -279,6 +288,8 @@ def estimate(
 
     if not 0 < level < 1:
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
+    files = answers.TableFiles(csv, xlsx)
+    files.check()
     made = read_plan(plan_file, plan_id)
     words = None if candidates is None else answers.candidates(made, candidates)
     found = heard(made, reports, quiet).estimate(
@@ -287,7 +298,12 @@ def estimate(
     if found.is_part:
         refused = {"postprocess": postprocess, "marginal": marginal, "k": k}
         refused |= {"sum": sums, "decoder": decoder}
-        how: dict[str, Any] = {"plot": plot, "with_tree": tree, "following": following}
+        how: dict[str, Any] = {
+            "plot": plot,
+            "with_tree": tree,
+            "following": following,
+            "files": files,
+        }
         answers.popular(made, found, level=level, as_json=as_json, refused=refused, **how)
         return
     if tree or following is not None:
@@ -302,6 +318,7 @@ def estimate(
         level=level,
         as_json=as_json,
         plot=plot,
+        files=files,
     )
 
 
