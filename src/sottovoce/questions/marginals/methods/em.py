@@ -57,7 +57,7 @@ PRIOR_REPLICATES = 4  # replicates' worth of the table's mean error, for each of
 PREDICTED_TABLES = 3  # of a workload's tables, when an error is predicted
 TYPICAL_POPULATIONS = 4  # for each of them
 PREDICTION_WORK = 1 << 27  # multiplications for the populations of one table
-ROWS_AT_ONCE = 1 << 17  # in which joint answers are counted
+COUNTED_AT_ONCE = 1 << 17  # in which joint answers are counted
 PREDICTION_STEPS = 6000  # divided by the number of attributes
 
 
@@ -81,8 +81,8 @@ def _joint_answers(
         (sets, joint answers).
     """
     counts = np.zeros((len(sets), prod(shape)), np.int64)
-    for start in range(0, len(told[0]), ROWS_AT_ONCE):
-        rows = slice(start, start + ROWS_AT_ONCE)
+    for start in range(0, len(told[0]), COUNTED_AT_ONCE):
+        rows = slice(start, start + COUNTED_AT_ONCE)
         answers = [
             layout.read(payload[rows], layout.fields[0].name).astype(np.int64)
             for layout, payload in zip(layouts, told, strict=True)
