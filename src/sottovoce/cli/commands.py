@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sottovoce import __version__
+from sottovoce.cli.engines import EngineName, Master
 from sottovoce.cli.examples import EXAMPLES
 from sottovoce.console.screen import say
 from sottovoce.ground.errors import InvalidInput
@@ -55,7 +56,7 @@ ReportsSource = Annotated[
     str,
     typer.Argument(
         metavar="reports.parquet",
-        help="What the devices sent: Parquet, a folder of it, or a store.",
+        help="What the devices sent: Parquet, a folder or URL of it, a total, or a store.",
     ),
 ]
 PlanId = Annotated[
@@ -265,6 +266,8 @@ def estimate(
         Path | None, typer.Option(metavar="FILE", help="Tables as Excel, a sheet for each.")
     ] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    engine: EngineName = "local",
+    master: Master = None,
     plan_id: PlanId = None,
     quiet: Quiet = False,
 ) -> None:
@@ -276,6 +279,8 @@ def estimate(
     Example:  sottovoce estimate plan.json reports.parquet --marginal smoker,age --marginal smoker
 
     Example:  sottovoce estimate plan.json sqlite:///survey.db --sum age:18..37
+
+    Example:  sottovoce estimate plan.json s3://bucket/reports --engine sc://host
 
     Example:  sottovoce estimate plan.json reports.parquet --k 2 --xlsx tables.xlsx --csv tables
 
@@ -292,7 +297,7 @@ def estimate(
     files.check()
     made = read_plan(plan_file, plan_id)
     words = None if candidates is None else answers.candidates(made, candidates)
-    found = heard(made, reports, quiet).estimate(
+    found = heard(made, reports, quiet, engine, master).estimate(
         candidates=words, decoder=decoder, complete=complete
     )
     if found.is_part:
