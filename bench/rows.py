@@ -17,6 +17,7 @@ GROUPS = {
     "crowd": "Unary encoding and subset selection: 100,000 people, 1,024 values, epsilon = 1",
     "others": "Other oracles, for comparison: 100,000 people, 1,024 values, epsilon = 1",
     "folding": "Folding many reports, epsilon = 1",
+    "minutes": "Folding what many collectors shipped, each id once, epsilon = 1",
     "device": "One report on a device, system entropy",
     "likelihood": "Maximum likelihood for grr: 100,000 people, 1,024 values, "
     "from reports to frequencies",
