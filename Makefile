@@ -6,6 +6,10 @@ STAMP := .venv/.installed
 # Bytecode is kept, whatever the shell says: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
+# Three at once on two cores: servers, browsers and databases let the processor rest meanwhile.
+# Modules go to the workers in the order of their folders, so that those of many seconds and few tests are not left for the end.
+WORKERS := -n 3 --dist loadscope --no-loadscope-reorder
+
 .PHONY: setup demo test test-busy test-lowest lint bench slow lock sbom clean
 
 UV := out/uv/bin/uv
@@ -33,11 +37,11 @@ lint: setup
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest -n 2 --dist loadscope -m "not slow"
+	$(BIN)/pytest $(WORKERS) -m "not slow"
 
 test-busy: setup  # the tests with six loops beside them that never wait
 	@pids=""; for each in 1 2 3 4 5 6; do (while :; do :; done) & pids="$$pids $$!"; done; \
-	$(BIN)/pytest -n 2 --dist loadscope -m "not slow" $(TESTS); code=$$?; kill $$pids; exit $$code
+	$(BIN)/pytest $(WORKERS) -m "not slow" $(TESTS); code=$$?; kill $$pids; exit $$code
 
 slow: setup
 	$(BIN)/pytest -n 2 -m slow
@@ -46,7 +50,7 @@ slow: setup
 test-lowest: $(UV)
 	@$(UV) venv --no-config --quiet --clear --seed --python $(PYTHON) .venv-lowest
 	@$(UV) pip install --no-config --quiet --python .venv-lowest --resolution lowest-direct --editable ".[dev]"
-	.venv-lowest/bin/pytest -n 2 --dist loadscope -m "not slow" --ignore tests/browser --ignore tests/studio/test_browser.py
+	.venv-lowest/bin/pytest $(WORKERS) -m "not slow" --ignore tests/browser --ignore tests/studio/test_browser.py
 
 # What a deployment installs, to the byte: pip install --require-hashes -r deploy/collector.lock
 lock: $(UV)

@@ -22,6 +22,7 @@ from bench import (
     minutes,
     pages,
     peers,
+    pieces,
     planning,
     popular_speed,
     processes,
@@ -29,6 +30,7 @@ from bench import (
     release_speed,
     speed,
     store,
+    whispering,
 )
 from bench.published import NOTE
 from bench.rows import GROUPS, Row, show
@@ -42,7 +44,9 @@ RUNNERS: Mapping[str, Callable[[speed.Size, Mapping[str, peers.Found]], Iterable
     "others": speed.others,
     "folding": folding.folding,
     "minutes": minutes.minutes,
+    "pieces": pieces.pieces,
     "device": speed.device,
+    "whispering": whispering.whispering,
     "likelihood": speed.likelihood,
     "planning": planning.planning,
     "marginals": marginal_speed.marginals,

@@ -49,16 +49,12 @@ FREQUENCIES: Mapping[str, Mapping[str, Any]] = {
     "auto, head": {"focus": "head"},
     "solh, thesis": {"oracle": "solh", "thesis": True},
 }
-# at epsilon 1, of focus head: a hash of any size, decoded value by value
-ANY_SIZE = "olh-seeded, head"
-ANY_SIZE_OPTIONS = {"oracle": "olh-seeded", "hash_size": 10_900}
 MARGINALS = ("shuffled", "local", "central, auto", "central, residual fitted")
 FINDERS = ("tree-hist", "windows", "thesis", "local")
 FINE = ("0.1", "0.2", "0.4", "0.8", "1")
 
 GROUPS: Mapping[str, Group] = {
     "kosarak": Group(("kosarak",), FINE, tuple(FREQUENCIES), 3),
-    "any size": Group(("kosarak",), ("1",), (ANY_SIZE,), 3),
     "ipums": Group(("ipums",), FINE, tuple(FREQUENCIES), 3),
     "marginals": Group(("kosarak-16", "adult-3"), ("0.5",), MARGINALS, 3),
     "words": Group(("words",), ("0.2", "1"), FINDERS, 5),
@@ -81,7 +77,7 @@ def _plan(source: str, epsilon: str, method: str) -> Any:
     people, size = SHAPES[source]
     return sv.plan(
         sv.Schema(x=sv.Ordinal(0, size - 1)),
-        sv.Frequencies("x", **(FREQUENCIES | {ANY_SIZE: ANY_SIZE_OPTIONS})[method]),
+        sv.Frequencies("x", **FREQUENCIES[method]),
         epsilon=epsilon,
         delta=DELTA,
         people=people,
@@ -103,7 +99,7 @@ def frequencies(source: str, epsilon: str, method: str, run: int, data: Path) ->
     heard = sv.Aggregate(plan).add(sv.simulate(plan, {"x": values}, seed=run + 1))
     largest = np.argsort(-truth, kind="stable")[:LARGEST]
     others = np.setdiff1d(np.arange(size), largest)
-    is_slow = method in ("solh, thesis", ANY_SIZE)
+    is_slow = method == "solh, thesis"
     if is_slow and len(others) > SAMPLED:  # a hash for each report and value
         others = np.random.default_rng(run).choice(others, SAMPLED, replace=False)
     asked = np.concatenate([largest, others])
@@ -199,7 +195,6 @@ def found_words(source: str, epsilon: str, method: str, run: int, data: Path) ->
 Measure = Callable[[str, str, str, int, Path], Mapping[str, Any]]
 MEASURES: Mapping[str, Measure] = {
     "kosarak": frequencies,
-    "any size": frequencies,
     "ipums": frequencies,
     "marginals": marginals,
     "words": found_words,

@@ -64,8 +64,8 @@ def _frequencies(lines: Sequence[Line]) -> list[str]:
         '`auto` is `sv.Frequencies(...)`, `head` has `focus="head"`, and the thesis\'s is '
         '`oracle="solh", thesis=True`, whose error on Kosarak\'s shape is that of the ten largest '
         "values and 2,048 others drawn at random.",
-        "Hash sizes of `olh` are powers of two up to 2^13; `olh-seeded, head` is a hash of 10,900 "
-        "values, which is decoded value by value.",
+        "Hash sizes of `olh` are powers of two up to 2^13 (the table tells the power), those of "
+        "`olh-field` any numbers.",
         '"Largest ten" is the root of their mean squared error; "local" is the epsilon of a report '
         "by itself, which is where the gain comes from.",
         "",
@@ -81,7 +81,7 @@ def _frequencies(lines: Sequence[Line]) -> list[str]:
         "runs",
     ]
     for source, title in TITLES.items():
-        found = _by(lines, (source, "any size"), source)
+        found = _by(lines, (source,), source)
         if not found:
             continue
         text += [

@@ -110,6 +110,13 @@ def test_subsets_of_every_length(chosen: int) -> None:
     check(oracle, oracle.blanket())
 
 
+@pytest.mark.parametrize("size", [3, 4, 5, 6, 7])
+def test_lines_over_a_field_for_every_hash_size(size: int) -> None:
+    for count in range(2, size + 1):
+        oracle = sv.oracle("olh-field", size=size, epsilon=1, hash_size=count)
+        check(oracle, oracle.blanket())
+
+
 def test_seeded_hashes_for_any_seed() -> None:
     """The blanket is uniform answers beside a uniform seed, whatever the hash function does."""
     oracle = sv.oracle("olh-seeded", size=4, epsilon=1, hash_size=3)

@@ -312,19 +312,6 @@ def test_bad_input(
     assert told in capsys.readouterr().err
 
 
-def test_a_collector_needs_its_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "plan.json").write_text(PLAN.to_json())
-    key = tmp_path / "hop.key"
-    key.write_text(f"sottovoce private key 1 {KEYS[0].raw.hex()}\n")
-    key.chmod(0o600)
-    serving = ["serve", str(tmp_path / "plan.json"), "--store", f"sqlite:///{tmp_path}/survey.db"]
-    assert run(serving) == 2
-    assert "key is required" in capsys.readouterr().err
-    assert run([*serving, "--key", str(key)]) == 2
-    assert "as a shuffler's" in capsys.readouterr().err
-    assert not (tmp_path / "survey.db").exists()
-
-
 def test_the_status_of_a_hop(
     tmp_path: Path, store: HopStore, capsys: pytest.CaptureFixture[str]
 ) -> None:

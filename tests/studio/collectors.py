@@ -25,7 +25,10 @@ from sottovoce.service.tokens import new_token
 from sottovoce.store import open_store
 from sottovoce.studio.access import Access, cookie_name
 from sottovoce.studio.app import add_studio
+from tests.shuffle.plans import keys
 from tests.waiting import until
+
+HOPS = keys()  # of some shufflers, and of these collectors
 
 SCHEMA = sv.Schema(
     smoker=sv.Boolean(),
@@ -90,7 +93,7 @@ def collecting(folder: Path, logged_in: bool = True, **settings: Any) -> Iterato
     in, or nobody.
     """
     with open_store(f"sqlite:///{folder}/survey.db") as store:
-        service = SurveyService(store, refresh_seconds=0.2)
+        service = SurveyService(store, refresh_seconds=0.2, key=HOPS[-1].public)
         chosen = Settings(**({"refresh_seconds": 0.5} | settings))
         app = make_app(service, chosen)
         access = add_studio(app, service, chosen.address, chosen.shuffler)

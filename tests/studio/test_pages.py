@@ -14,13 +14,14 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.analysis.sums import sum_of
+from sottovoce.device.sealing import PrivateKey
 from sottovoce.protocol.plan import Plan
 from sottovoce.questions.prediction import points
 from sottovoce.service import estimate_cache
 from sottovoce.service.serialized import kept_in
 from sottovoce.studio import background_jobs
 from sottovoce.studio.page_context import PAGE_POLICY
-from tests.studio.collectors import Collector
+from tests.studio.collectors import HOPS, Collector
 from tests.studio.conftest import CHARTS
 from tests.waiting import HANG, until
 
@@ -194,8 +195,30 @@ def test_a_shuffled_survey_says_three_things_at_once(browser: httpx.Client) -> N
     assert 'value="shuffled" checked' in page.text
 
 
+@pytest.mark.parametrize(
+    ("hops", "rule"),
+    [
+        ([], "needs the public keys of its shufflers"),
+        ([HOPS[0], HOPS[1]], "the last key must be this collector&#39;s"),
+    ],
+)
+def test_a_shuffled_survey_that_would_hear_nobody_is_not_made(
+    browser: httpx.Client, hops: list[PrivateKey], rule: str
+) -> None:
+    keys = " ".join(key.public for key in hops)
+    shuffled = {**FORM, "people": "18000", "trust": "shuffled", "delta": "1e-6", "hops": keys}
+    found = browser.post("/new/preview", data=shuffled).json()
+    assert found["wrong"] is None  # it is planned while the keys are not there yet
+    assert rule.replace("&#39;", "'") in found["unheard"]
+    page = browser.post("/new", data=shuffled)
+    assert page.status_code == 422
+    assert rule in page.text
+    assert browser.post("/new/preview", data=FORM).json()["unheard"] is None
+
+
 def test_the_page_of_a_shuffled_survey_says_who_is_trusted(browser: httpx.Client) -> None:
-    shuffled = {**FORM, "people": "19000", "trust": "shuffled", "delta": "1e-6"}
+    hops = " ".join(key.public for key in HOPS)
+    shuffled = {**FORM, "people": "19000", "trust": "shuffled", "delta": "1e-6", "hops": hops}
     page = browser.post("/new", data=shuffled, follow_redirects=True).text
     promised = page[page.index('id="promises"') :]
     for words in (

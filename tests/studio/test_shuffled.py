@@ -21,16 +21,15 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.plan import Plan
 from sottovoce.service.settings import Settings
 from tests.browser.machines import HAS_CHROMIUM, browsing
-from tests.shuffle.plans import SCHEMA, keys, shuffled_plan
+from tests.shuffle.plans import SCHEMA, shuffled_plan
 from tests.studio.browsers import CONTRAST, RULES, visitor
-from tests.studio.collectors import Collector, collecting
+from tests.studio.collectors import HOPS, Collector, collecting
 from tests.waiting import HANG
 
 in_chromium = pytest.mark.skipif(
     not HAS_CHROMIUM, reason="Chromium is missing: the page was not tried in a browser"
 )
 
-HOPS = keys()
 TAKEN = (200, {"taken": 1})
 CLOSED = (409, {"title": "Closed", "status": 409, "type": "https://x.example/batch-closed"})
 BUSY = (503, {"title": "Busy", "status": 503})
@@ -275,7 +274,7 @@ def test_only_pages_of_shuffled_surveys_may_reach_the_shuffler(
 def test_a_page_that_cannot_send_offers_no_form(collector: Collector, studio: Collector) -> None:
     unknown = created(collector, 405)  # at a studio that was told no address
     keyless = shuffled_plan([], people=405)
-    studio.service.create(keyless)
+    studio.service.store.add_plan(keyless)  # an older version took it in
     for where, plan, why in (
         (collector, unknown, "sottovoce studio --shuffler URL"),
         (studio, keyless, "names no keys of shufflers"),

@@ -40,6 +40,7 @@ SCHEMA = sv.Schema(x=sv.Categorical(["a", "b", "c", "d", "e"]), yes=sv.Boolean()
 PUBLIC = (
     "olh",
     "blh",
+    "olh-field",
     "olh-seeded",
     "olh-wide",
     "olh-sets",
@@ -162,7 +163,17 @@ def _asks() -> Iterator[tuple[str, Ask, list[Any]]]:
         held = _asked(Held("basket", ITEMS, candidates, 2), "olh")
         yield f"held, {candidates}", held, [{"basket": held} for held in HELD]
     pairs = [{"x": x, "yes": yes} for x in range(3) for yes in range(2)]
-    for name in ("olh", "hrr", "cms", "hcms", "o-rr", "rappor", "olh-wide", "olh-seeded"):
+    for name in (
+        "olh",
+        "hrr",
+        "cms",
+        "hcms",
+        "o-rr",
+        "rappor",
+        "olh-wide",
+        "olh-seeded",
+        "olh-field",
+    ):
         yield f"cells, {name}", _asked(Cells.of(TABLE, "x", "yes"), name), pairs
     masks = Parities.from_json({"attributes": ["x", "yes"], "products": [[1, 1], [2, 0]]}, TABLE)
     yield "parities", _asked(masks, "hrr"), pairs

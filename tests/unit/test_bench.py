@@ -14,6 +14,7 @@ from rich.console import Console
 from bench import (
     folding,
     marginal_speed,
+    pieces,
     plain,
     planning,
     popular,
@@ -21,6 +22,7 @@ from bench import (
     processes,
     query_speed,
     speed,
+    whispering,
 )
 from bench.__main__ import RUNNERS, main
 from bench.published import IMPORTS, PUBLISHED
@@ -149,6 +151,14 @@ def test_a_file_streams_in_its_own_process() -> None:
     assert rows[-1].verdict == "PASS"
 
 
+def test_pieces_are_weighed() -> None:
+    shape = pieces.PieceShape(parts=2, blocks=1, bits=(17,))
+    rows = {found.what.split(": ")[1]: found for found in pieces.pieces(None, {}, shape)}
+    assert rows["gathered tables that differ"].measured.best == 0
+    assert 0 < rows["largest piece"].measured.best <= rows["pieces of a part"].measured.best < 1
+    assert all(found.passed is not False for found in rows.values())
+
+
 def test_folding_is_timed_in_memory_and_from_files() -> None:
     shape = folding.FoldShape(blocks=1, copies=1, repeats=1, bits=8, cases=("signs", "olh"))
     rows = list(folding.folding(None, {}, shape))
@@ -221,3 +231,12 @@ def test_an_unknown_group_is_refused(capsys: pytest.CaptureFixture[str]) -> None
         main(["nothing"])
     assert stopped.value.code == 2
     assert "group (nothing) must be one of olh, crowd" in capsys.readouterr().err
+
+
+def test_a_file_is_whispered_with_and_without_a_seed() -> None:
+    rows = list(whispering.whispering(people=1000, repeats=1))
+    assert [row.what.rsplit(", ", 1)[1] for row in rows] == [
+        "the system's coins",
+        "with a seed",
+    ] * 3
+    assert all(row.measured.best > 0 for row in rows)

@@ -195,6 +195,9 @@ def _kinds() -> Iterator[Case]:
         yield Case(
             f"{name} of 2000", _frequencies(("n",), "1", "device", large, oracle=name), records, 1
         )
+    for count in (2, 700, 2000):
+        plan = _frequencies(("n",), "6", "device", large, oracle="olh-field", hash_size=count)
+        yield Case(f"olh-field of 2000 to {count}", plan, records, 2)
 
 
 def _marginals(

@@ -1,7 +1,7 @@
 import { bitLength, option, parity, sorted, whole } from "./bytes.js";
 import { WHOLE } from "./entropy.js";
 import { need, only } from "./errors.js";
-import { bucket, keyedHash, scramble } from "./hashes.js";
+import { bucket, keyedHash, scramble, scrambleBelow } from "./hashes.js";
 
 export const odds = (threshold) => Number(threshold) / Number(WHOLE - threshold);
 
@@ -60,6 +60,35 @@ export function wide(_, options, { truth }) {
 export function seeded(_, options, { truth }) {
   const buckets = option(options, "hash_size", 2n, 1n << 16n);
   return response(truth, buckets, [64], (value, seed) => bucket(keyedHash(seed, value), buckets));
+}
+
+/** The least prime that is at least `size`, which is below 2^27. */
+function primeFrom(size) {
+  const isPrime = (number) => {
+    for (let factor = 2; factor * factor <= number; factor++) if (number % factor === 0) return false;
+    return true;
+  };
+  let found = Number(size);
+  while (!isPrime(found)) found++;
+  return BigInt(found);
+}
+
+/** olh-field */
+export function line(size, options, { truth }) {
+  const prime = primeFrom(size);
+  const intervals = option(options, "hash_size", 2n, size);
+  const widths = [prime - 2n, prime - 1n, intervals - 1n].map(bitLength);
+  return {
+    widths,
+    ratio: 1 + Number(intervals) * odds(truth),
+    whisper(value, entropy) {
+      const factor = entropy.public.below(prime - 1n);
+      const shift = entropy.public.below(prime);
+      if (!entropy.coin(truth)) return [factor, shift, entropy.below(intervals)];
+      const place = ((factor + 1n) * scrambleBelow(value, size) + shift) % prime;
+      return [factor, shift, (place * intervals) / prime];
+    },
+  };
 }
 
 /** olh-sets */

@@ -1,3 +1,5 @@
+import { bitLength } from "./bytes.js";
+
 const word = (number) => BigInt.asUintN(64, number);
 
 function mix(value) {
@@ -21,6 +23,14 @@ export function scramble(value, width) {
     mixed ^= mixed >> BigInt((width + 1) >> 1);
   }
   return mixed;
+}
+
+/** The same for the numbers below `size`. */
+export function scrambleBelow(value, size) {
+  let found = value;
+  do found = scramble(found, bitLength(size - 1n));
+  while (found >= size);
+  return found;
 }
 
 /** Another one, for up to 128 bits (Feistel). */

@@ -22,6 +22,7 @@ const ORACLES = {
   ss: [vectors.subset, 20, "include", "chosen"],
   blh: [answers.byRows, 26, "truth", "hash_bits"],
   olh: [answers.byRows, 26, "truth", "hash_bits"],
+  "olh-field": [answers.line, 26, "truth", "hash_size"],
   "olh-seeded": [answers.seeded, 64, "truth", "hash_size"],
   "olh-sets": [answers.ofSets, 64, "truth", "length,hash_size"],
   "olh-wide": [answers.wide, 128, "truth", "hash_bits"],

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from itertools import groupby
 from typing import Any
 
 from sottovoce.accounting.shuffling import colluding_epsilon, least_people, local_epsilon_for
 from sottovoce.accounting.shuffling.losses import Mixture
+from sottovoce.api.descent import descended
 from sottovoce.ground.arguments import LARGEST_INTEGER, share, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles.thresholds import parse_epsilon
@@ -23,7 +25,7 @@ from sottovoce.schema import Schema
 DEFAULT_LOCAL_CAP = 8
 EXPECTED_SHARE = Fraction(9, 10)  # of the people, that surely report unless it is said
 MOST_SETTLED = 3  # times that a question is settled, each nearer to what it may spend
-MOST_RISES = 2  # of the loss in a row, beyond which a row of choices is left
+ROW_STRIDES = (16, 4, 1)  # in which a row of choices is gone along
 ROUGHLY = 1.05  # times the least loss: what is solved roughly errs by a few percent
 SETTLED_TO = Decimal("0.05")  # how much of its epsilon it may still gain then
 TOLD = Context(prec=4, rounding=ROUND_CEILING)
@@ -161,22 +163,28 @@ def _best(
     if len(choices) == 1:
         return _solved(choices[0], schema, target, total)
     found: list[tuple[float, ShuffledChoice]] = []
-    rises: dict[str, int] = {}
-    last: dict[str, float] = {}
-    for choice in choices:
-        row = choice.row
-        if row is not None and rises.get(row, 0) >= MOST_RISES:
-            continue
-        loss = _solved(choice, schema, target, total, rough=True).loss
-        found.append((loss, choice))
-        if row is not None:
-            rises[row] = rises.get(row, 0) + 1 if loss > last.get(row, math.inf) else 0
-            last[row] = loss
+    for _, row in groupby(choices, key=lambda choice: choice.row or id(choice)):
+        found += _rough_losses(list(row), schema, target, total)
     limit = ROUGHLY * min(loss for loss, _ in found)
     near = [choice for loss, choice in found if loss <= limit]
     return min(
         (_solved(choice, schema, target, total) for choice in near), key=lambda each: each.loss
     )
+
+
+def _rough_losses(
+    row: Sequence[ShuffledChoice], schema: Schema, target: ShufflingTarget, total: int
+) -> list[tuple[float, ShuffledChoice]]:
+    """Choices of a row around the best of them, with what they lose roughly."""
+    known: dict[int, float] = {}
+
+    def loss(place: int) -> float:
+        if place not in known:
+            known[place] = _solved(row[place], schema, target, total, rough=True).loss
+        return known[place]
+
+    loss(descended(loss, len(row) // 2, ROW_STRIDES, 0, len(row) - 1))
+    return [(each, row[place]) for place, each in known.items()]
 
 
 def _solved(

@@ -4,8 +4,7 @@ the number of fakes (wang2021thesis, section 9.5.4).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -18,17 +17,18 @@ from sottovoce.accounting.shuffling import (
     oracle_mixture,
     shuffled_epsilon,
 )
+from sottovoce.api.descent import descended
 from sottovoce.ground.arguments import LARGEST_INTEGER, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import ADAPTIVE, oracle_with
 from sottovoce.oracles.base import Oracle, PureOracle
 from sottovoce.oracles.thresholds import parse_epsilon
-from sottovoce.questions.shuffled_oracles import shuffled_error, shuffled_ways
+from sottovoce.questions.shuffled_oracles import Way, rows_of, shuffled_error, shuffled_ways
 
 MOST_FAKE_STEPS = 16  # quarters of a power of two beyond the people: at most 16 times as many
 LEAST_FAKE_STEPS = -48  # and at least 1/4096 as many, if any
 STRIDES = (8, 2, 1)  # of the search, in these quarters
-MOST_WORSE = 2  # hash sizes in turn that are worse, after which no more are looked at
+SIZE_STRIDES = (16, 4, 1)  # of the search along an oracle's hash sizes
 
 
 @dataclass(frozen=True)
@@ -116,21 +116,28 @@ def search_targets(
         whole("size", size, 2, LARGEST_INTEGER),
         focus,
     )
-    best: _Tried | None = None
-    worse, last = 0, math.inf
     ways = shuffled_ways(ADAPTIVE, {}, [asked.size], False, float(wanted[0]), delta, people, 0)
-    start: int | None = None
-    for name, options, _ in ways:
-        is_hashed = "hash_bits" in options
-        if is_hashed and worse >= MOST_WORSE:
-            break
-        tried = _of_oracle(name, options, asked, start)
-        if is_hashed:
-            worse, last = (worse + 1 if tried.loss > last else 0), tried.loss
+    best: _Tried | None = None
+    for row in rows_of(ways):
+        tried = _of_row(row, asked, None if best is None else best.steps)
         if best is None or tried.loss < best.loss:
-            best, start = tried, tried.steps
+            best = tried
     assert best is not None
     return _told(best, asked)
+
+
+def _of_row(row: Sequence[Way], asked: _Promises, start: int | None) -> _Tried:
+    """The best hash size and number of fakes of one oracle, by steps from that of another."""
+    known: dict[int, _Tried] = {}
+
+    def at(place: int) -> _Tried:
+        if place not in known:
+            name, options, _ = row[place]
+            known[place] = _of_oracle(name, options, asked, start)
+        return known[place]
+
+    last = len(row) - 1
+    return at(descended(lambda place: at(place).loss, len(row) // 2, SIZE_STRIDES, 0, last))
 
 
 def _of_oracle(name: str, options: dict[str, Any], asked: _Promises, start: int | None) -> _Tried:
@@ -142,27 +149,14 @@ def _of_oracle(name: str, options: dict[str, Any], asked: _Promises, start: int 
             known[steps] = _with_fakes(name, options, asked, steps)
         return known[steps]
 
-    place = -8 if start is None else start
-    for stride in STRIDES:
-        place = _descended(lambda steps: at(steps).loss, place, stride)
+    place = descended(
+        lambda steps: at(steps).loss,
+        -8 if start is None else start,
+        STRIDES,
+        LEAST_FAKE_STEPS,
+        MOST_FAKE_STEPS,
+    )
     return min(at(place), at(None), key=lambda each: each.loss)
-
-
-def _descended(loss: Callable[[int], float], place: int, stride: int) -> int:
-    """Where neighbours at a stride are no better.
-
-    >>> _descended(lambda steps: (steps - 5) ** 2, -8, 2)
-    4
-    """
-    while True:
-        sides = [
-            side
-            for side in (place - stride, place + stride)
-            if LEAST_FAKE_STEPS <= side <= MOST_FAKE_STEPS and loss(side) < loss(place)
-        ]
-        if not sides:
-            return place
-        place = min(sides, key=loss)
 
 
 def _fakes(steps: int | None, people: int) -> int:

@@ -12,6 +12,8 @@ from sottovoce.cli import (  # noqa: F401  (they add their commands)
     analysis,
     assignment_keys,
     compare_shuffled,
+    folding,
+    groups,
     marginals,
     popular,
     queries,

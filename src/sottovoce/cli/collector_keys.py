@@ -13,13 +13,25 @@ from sottovoce.store.urls import SqliteAddress, kind_of
 if TYPE_CHECKING:
     from sottovoce.service.batches import Batches
     from sottovoce.service.survey_service import SurveyService
+    from sottovoce.store import Entry
 
 
-def check_collector_keys(plans: Sequence[Plan], last_hop: tuple[Path, str | None] | None) -> None:
-    """Refuse a shuffled plan whose last layer this collector could not open."""
-    sealed = [plan for plan in plans if plan.shuffling is not None and plan.shuffling.hops]
-    if not sealed:
-        return
+def check_collector_keys(
+    plans: Sequence[Plan], last_hop: tuple[Path, str | None] | None
+) -> str | None:
+    """The collector's public key, if it has one; refuses a shuffled plan whose last layer it could
+    not open, or that has no layers.
+    """
+    for plan in plans:
+        if plan.shuffling is not None and not plan.shuffling.hops:
+            raise InvalidInput(
+                f"plan {plan.id[:16]} is shuffled and names no keys of shufflers, so that no "
+                "report is sealed for it, and none is taken unsealed: plan it again with hops "
+                "(see docs/shufflers.md)"
+            )
+    sealed = [plan for plan in plans if plan.shuffling is not None]
+    if last_hop is None and not sealed:
+        return None
     if last_hop is None:
         raise InvalidInput(
             f"key is required: plan {sealed[0].id[:16]} is shuffled, and its reports are sealed"
@@ -34,6 +46,30 @@ def check_collector_keys(plans: Sequence[Plan], last_hop: tuple[Path, str | None
                 f"key ({last_hop[0]}) must be the collector's of plan {plan.id[:16]}; the plan "
                 "names it as a shuffler's"
             )
+    return key.public
+
+
+def notes_on_surveys(
+    entries: Sequence[Entry], key: str | None, *, has_pages: bool, shuffler: str | None
+) -> list[str]:
+    """What whoever starts a collector has to know of the open shuffled surveys in its store."""
+    from sottovoce.service.survey_service import hops_of, why_unheard
+
+    notes, sealed = [], []
+    for entry in entries:
+        if entry.closed or entry.plan.shuffling is None:
+            continue
+        unheard = why_unheard(hops_of(entry.plan), key)
+        if unheard is not None:
+            notes.append(f"Survey {entry.plan.id[:16]} will hear nobody: {unheard}")
+        else:
+            sealed.append(entry.plan.id[:16])
+    if sealed and has_pages and shuffler is None:
+        notes.append(
+            f"Nobody can answer survey {', '.join(sealed)} on a page of this studio: it does not "
+            "know where the first shuffler is (--shuffler URL)"
+        )
+    return notes
 
 
 def opened_batches(

@@ -172,7 +172,11 @@ def _run(
     """A collector, with the studio's pages or without; the last hop of shuffled plans, if it has
     their key.
     """
-    from sottovoce.cli.collector_keys import check_collector_keys, opened_batches
+    from sottovoce.cli.collector_keys import (
+        check_collector_keys,
+        notes_on_surveys,
+        opened_batches,
+    )
     from sottovoce.console.surveys import read_plan
     from sottovoce.service.app import make_app
     from sottovoce.service.server import run
@@ -190,13 +194,13 @@ def _run(
         check_totals(totals)
     batches: Batches | None = None
     watcher: TotalsWatcher | None = None
-    check_collector_keys(made, last_hop)
+    public = check_collector_keys(made, last_hop)
     store = open_store(url)
     try:
         for path, each in zip(plans, made, strict=True):
             store.add_plan(each, path.stem)
         service = SurveyService(
-            store, settings.refresh_seconds, settings.most_values, settings.most_attributes
+            store, settings.refresh_seconds, settings.most_values, settings.most_attributes, public
         )
         served = make_app(service, settings)
         start, code = "", None
@@ -207,6 +211,11 @@ def _run(
             start = "/studio"
             if host in LOCAL_HOSTS and not settings.proxies:
                 code = access.new_code()
+
+        for note in notes_on_surveys(
+            store.entries(), public, has_pages=has_pages, shuffler=settings.shuffler
+        ):
+            typer.echo(f"Note: {note}", err=True)
 
         def listening(bound: int) -> None:
             name = f"[{host}]" if ":" in host else host
@@ -280,7 +289,10 @@ def send(
     from sottovoce.sending.sending import named_rows, send_people
 
     made = read_plan(plan_file, plan_id)
-    with needed(made, series) as members, progress("sending", row_count(people), quiet) as advance:
+    with (
+        needed(made, series) as members,
+        progress("sending", lambda: row_count(people), quiet) as advance,
+    ):
         sent = send_people(
             made, people, to, batch, connections, log, advance, members, journal, moved
         )

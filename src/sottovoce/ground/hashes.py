@@ -34,6 +34,19 @@ def scramble(value: int, width: int) -> int:
     return value
 
 
+def scramble_below(value: int, size: int) -> int:
+    """A fixed public permutation of ``range(size)``: :func:`scramble`, again until it is below.
+
+    >>> sorted(scramble_below(value, 5) for value in range(5))
+    [0, 1, 2, 3, 4]
+    """
+    width = (size - 1).bit_length()
+    value = scramble(value, width)
+    while value >= size:
+        value = scramble(value, width)
+    return value
+
+
 def permuted(number: int, bits: int) -> int:
     """A fixed public permutation of numbers of up to 128 bits (a Feistel network)."""
     low = bits - bits // 2

@@ -15,6 +15,7 @@ from sottovoce.oracles.bloom import OpenRappor, Rappor
 from sottovoce.oracles.buckets import OpenRandomizedResponse
 from sottovoce.oracles.cohorts import CohortOracle
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse, RandomizedResponse
+from sottovoce.oracles.field_hashing import FieldLocalHashing
 from sottovoce.oracles.hadamard import HadamardRandomizedResponse, HadamardResponse
 from sottovoce.oracles.hashing import (
     BinaryLocalHashing,
@@ -57,6 +58,7 @@ ORACLES: tuple[type[Oracle], ...] = (
     SubsetSelection,
     BinaryLocalHashing,
     LocalHashing,
+    FieldLocalHashing,
     SeededLocalHashing,
     WideLocalHashing,
     SetLocalHashing,
@@ -129,7 +131,7 @@ def oracle(
         theta: the: the threshold, between 0 and 1.
         chosen: ss: how many values a report names.
         hash_bits: blh, olh, olh-wide: bits of a hashed value.
-        hash_size: olh-seeded, olh-sets: how many values are hashed to.
+        hash_size: olh-field, olh-seeded, olh-sets: how many values are hashed to.
         length: olh-sets: how many items a set has at most.
         hashes: cms, hcms, rappor, o-rr, o-rappor: how many hash functions.
         width: cms, hcms: how many values each of them has.

@@ -30,8 +30,8 @@ class ShuffledChoice:
         question: to be settled.
         cap: the most that a report may cost by itself, if this way has a limit of its own.
         focus: what is to be known best, if the question offers a choice.
-        row: the name of an option that a row of choices rises by, if their loss falls along it
-            and then rises: those that follow are not looked at once it has risen twice.
+        row: the name of a row of choices, if their loss falls along it and then rises: few of them
+            are looked at.
     """
 
     question: Question

@@ -67,7 +67,7 @@ class Frequencies(Question):
         theta: the: the threshold, between 0 and 1.
         chosen: ss: how many values a report names.
         hash_bits: blh, olh, olh-wide: bits of a hashed value.
-        hash_size: olh-seeded, olh-sets: how many values are hashed to.
+        hash_size: olh-field, olh-seeded, olh-sets: how many values are hashed to.
         length: olh-sets: how many items a set has at most.
         hashes: cms, hcms, rappor, o-rr, o-rappor: how many hash functions.
         width: cms, hcms: how many values each of them has.
@@ -190,8 +190,7 @@ class Frequencies(Question):
                 Frequencies(*self.attributes, oracle=name, split=self.split, **options),
                 cap,
                 self.focus,
-                # hash sizes are tried in turn
-                "hash_bits" if len(ways) > 1 and "hash_bits" in options else None,
+                name,  # its hash sizes rise
             )
             for name, options, cap in ways
         ]
@@ -274,7 +273,7 @@ class Frequencies(Question):
             is_all = complete and listed is not None
             tables[(name,)] = _table(aggregate, name, (cohort, ask), listed, decoder, is_all)
         people = round(aggregate.people * (1 - aggregate.fake_share))
-        return Estimate(tables, people)
+        return Estimate(tables, people, schema=aggregate.plan.schema)
 
     def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
         """The standard error of a rare value, by attribute."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_FLOOR, Context, Decimal
+from itertools import groupby
 from typing import Any
 
 from sottovoce.accounting.shuffling import thesis
@@ -14,9 +15,15 @@ from sottovoce.oracles.rules import MOST_UNARY
 
 FOCUSES = ("average", "head")
 # of focus "head": n times what a frequency adds to its own variance; it is 1/2 for the hash size of
-# eq. (9.4), and hash sizes are powers of two
-MOST_SLOPE = 0.55
+# eq. (9.4)
+MOST_SLOPE = 0.5
 SHUFFLED_NAMES = {"sh": "grr", "solh": "olh", "rap": "sue"}
+
+# hash sizes of olh-field: eighths of a power of two, for attributes of more values than this, of
+# which a report supports at most so many
+LEAST_FIELD = 1 << 8
+MOST_SUPPORTED = 1 << 10
+SIZE_STEPS = 8
 
 # an oracle, its options, and the most that its report may cost by itself
 Way = tuple[str, dict[str, Any], Decimal | None]
@@ -34,7 +41,8 @@ def shuffled_ways(
 ) -> list[Way]:
     """The oracles that a name stands for where reports are shuffled.
 
-    ``sh`` is randomized response over all values, ``solh`` local hashing with the best hash size,
+    ``sh`` is randomized response over all values, ``solh`` local hashing with the best hash size
+    (``olh`` up to 2^13, and ``olh-field`` between and beyond),
     ``rap`` whole unary vectors (wang2021thesis, chapter 9); ``adaptive`` tries all of them and
     subset selection; other names are oracles.
     """
@@ -45,6 +53,7 @@ def shuffled_ways(
     hashed: list[Way] = [
         ("olh", {"hash_bits": bits}, None) for bits in range(1, MOST_LINEAR_BITS + 1)
     ]
+    hashed += [("olh-field", {"hash_size": count}, None) for count in _field_sizes(sizes)]
     if name == "solh" and not options:
         return hashed
     if name != ADAPTIVE:
@@ -58,6 +67,33 @@ def shuffled_ways(
     if min(sizes) > 2 and max(sizes) <= MOST_UNARY:
         others.append(("ss", {}, None))
     return [*others, *hashed]
+
+
+def rows_of(ways: Sequence[Way]) -> list[list[Way]]:
+    """The ways of one oracle, whose hash sizes rise from one to the next.
+
+    >>> [len(row) for row in rows_of(shuffled_ways("solh", {}, [512], False, 1.0, 1e-9, 10**6, 0))]
+    [13, 41]
+    """
+    return [list(row) for _, row in groupby(ways, key=lambda way: way[0])]
+
+
+def _field_sizes(sizes: Sequence[int]) -> list[int]:
+    """Hash sizes that are worth trying for attributes of these sizes.
+
+    >>> _field_sizes([256]), _field_sizes([1 << 24, 1 << 13])
+    ([], [])
+    >>> found = _field_sizes([42_178])
+    >>> found[0], found[-1], len(found)
+    (45, 38968, 79)
+    """
+    fewest, most = min(sizes), max(sizes)
+    if fewest <= LEAST_FIELD:
+        return []
+    first = max(LEAST_FIELD >> 4, -(-most // MOST_SUPPORTED))
+    steps = range(SIZE_STEPS * fewest.bit_length())
+    counts = {round(2 ** (step / SIZE_STEPS)) for step in steps}
+    return sorted(count for count in counts if first <= count <= fewest)
 
 
 def _thesis_way(epsilon: float, delta: float, people: int, fakes: int) -> Way:

@@ -88,8 +88,11 @@ class SurveyService:
         refresh_seconds: float = 2.0,
         most_values: int = MAX_SURVEY_VALUES,
         most_attributes: int = MAX_SURVEY_ATTRIBUTES,
+        key: str | None = None,
     ) -> None:
+        """``key``: the public one of the collector, if it opens the batches of shufflers."""
         self.store = store
+        self.key = key
         self._most_values, self._most_attributes = most_values, most_attributes
         self.most_cells = (
             MAX_SURVEY_TABLE_CELLS  # of a table of several attributes that is asked for
@@ -160,6 +163,9 @@ class SurveyService:
     def create(self, plan: Plan, title: str = "") -> SurveyStatus:
         """Take a plan in; its reports are welcome from now on."""
         self.check(plan.schema, plan.question)
+        unheard = why_unheard(hops_of(plan), self.key)
+        if unheard is not None:
+            raise InvalidInput(f"hops: {unheard}")
         return self._added(plan, title)
 
     def _added(self, plan: Plan, title: str) -> SurveyStatus:
@@ -276,6 +282,32 @@ class SurveyService:
         self.planning.stop()
         self._estimates.close()
         self._queries.close()
+
+
+def hops_of(plan: Plan) -> Sequence[str] | None:
+    """The public keys that a shuffled plan names; None of another plan."""
+    return None if plan.shuffling is None else plan.shuffling.hops
+
+
+def why_unheard(hops: Sequence[str] | None, key: str | None) -> str | None:
+    """Why no report that is sealed for these keys would ever reach a collector with this public
+    key, or with none; None if it would, or if reports are not shuffled.
+    """
+    if hops is None:
+        return None
+    if not hops:
+        return (
+            "a shuffled survey that people are to answer needs the public keys of its shufflers "
+            "and of the collector: without them no report is sealed, and none is taken unsealed"
+        )
+    if key is None:
+        return (
+            "the survey is shuffled, and this collector has no key to open its reports: start it "
+            "with --key FILE"
+        )
+    if hops[-1] != key:
+        return f"the last key must be this collector's, {key}"
+    return None
 
 
 def checked(snapshot: Snapshot, people: int) -> Snapshot:

@@ -149,7 +149,12 @@ class Draft:
         """Of a shuffled survey what it needs besides; of another one nothing."""
         if self.trust == "local":
             return {}
-        return {"trust": self.trust, "delta": self.delta, "hops": self.hops.lower().split()}
+        return {"trust": self.trust, "delta": self.delta, "hops": self.keys}
+
+    @property
+    def keys(self) -> list[str] | None:
+        """The public keys of a shuffled survey's hops; None of another one."""
+        return None if self.trust == "local" else self.hops.lower().split()
 
     def _question(self, rows: Sequence[Row]) -> dict[str, Any]:
         names = [row.name for row in rows]

@@ -14,6 +14,7 @@ from sottovoce.api.surveys import LONGEST_TITLE
 from sottovoce.ground.errors import InvalidInput, SottovoceError
 from sottovoce.protocol.plan import Plan
 from sottovoce.service.problems import Problem
+from sottovoce.service.survey_service import why_unheard
 from sottovoce.service.table_routes import ANSWER_SECONDS, finished
 from sottovoce.studio.designs import SurveyDesign, ask_design
 from sottovoce.studio.forms import ATTRIBUTE_KINDS, Draft, Fields
@@ -35,6 +36,7 @@ def routes(studio: Studio) -> list[Route]:
             existing=existing,
             kinds=ATTRIBUTE_KINDS,
             longest_title=LONGEST_TITLE,
+            key=studio.service.key,
         )
 
     def blank(request: Request) -> Response:
@@ -49,15 +51,17 @@ def routes(studio: Studio) -> list[Route]:
         )
 
     async def preview(_: Request, fields: Fields) -> Response:
+        draft = Draft.of(fields)
         try:
-            made = await designed(Draft.of(fields))
+            made = await designed(draft)
         except SottovoceError as wrong:
             return JSONResponse({"wrong": str(wrong)})
         except Problem as busy:
             if busy.name != "busy":
                 raise
             return JSONResponse({"wrong": busy.detail})
-        return JSONResponse({"wrong": None, **made.to_json()})
+        unheard = why_unheard(draft.keys, studio.service.key)
+        return JSONResponse({"wrong": None, "unheard": unheard, **made.to_json()})
 
     async def create(request: Request, fields: Fields) -> Response:
         draft = Draft.of(fields)
@@ -82,7 +86,10 @@ def routes(studio: Studio) -> list[Route]:
                 made.id,
                 status=409,
             )
-        studio.service.create(Plan.from_json(made.plan, made.id), draft.title)
+        try:
+            studio.service.create(Plan.from_json(made.plan, made.id), draft.title)
+        except InvalidInput as wrong:
+            return page(request, draft, str(wrong), status=422)
         return RedirectResponse(f"{request.scope['root_path']}/watch/{made.id}", 303)
 
     return [

@@ -16,7 +16,7 @@ from sottovoce.oracles.base import Oracle
 MAX_THESIS_EPSILON = 1.0  # of theorems 9.2.1 and 9.3.2 and their corollaries
 MAX_UNARY_EPSILON = 2.0  # of theorem 9.3.1: two columns
 _ONE_ANSWER = ("rr", "grr")
-_HASHED = ("blh", "olh", "olh-seeded", "olh-wide")
+_HASHED = ("blh", "olh", "olh-field", "olh-seeded", "olh-wide")
 
 
 def subsampled_epsilon(local: float, people: int, delta: float) -> float:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.seeds import Seed
 from sottovoce.oracles import Oracle
 from sottovoce.oracles import from_json as oracle_from_json
 from sottovoce.oracles.thresholds import parse_epsilon
@@ -116,7 +117,7 @@ class Subsets(Family):
             yield Batch(number, rows, (self._oracles[int(known[number])],))
 
     def values(
-        self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int
+        self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: Seed
     ) -> list[Codes]:
         members, _ = self._choices.unrank_column(column[batch.rows].astype(np.int64))
         table = np.stack([codes[name][batch.rows] for name in self._names], axis=1)

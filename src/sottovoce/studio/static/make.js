@@ -112,8 +112,9 @@ async function plan() {
       prediction.classList.add("stale");
       status.textContent = `Not yet: ${found.wrong}.`;
     } else {
-      status.textContent = show(found);
-      status.classList.add("unseen"); // it says what the figures below show
+      const shown = show(found);
+      status.textContent = found.unheard ? `Not yet: ${found.unheard}.` : shown;
+      status.classList.toggle("unseen", !found.unheard); // it says what the figures below show
     }
   } catch (wrong) {
     if (wrong.name !== "AbortError") status.textContent = "The prediction cannot be made just now.";
