@@ -37,5 +37,6 @@ Examples:
   sottovoce compare shuffled table.csv --attribute age --epsilon 0.1,0.5 --people 100000
   sottovoce key new -o hop.key
   sottovoce shuffler plan.json --key hop.key --next http://127.0.0.1:8700 --close-after 3600
+  sottovoce peos plan.json reports.parquet -o shuffled.parquet --least 1000
   sottovoce spotcheck plan.json people.csv --at http://127.0.0.1:8700
 """
