@@ -16,6 +16,7 @@ from scipy.stats import chi2
 import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import oracle
+from sottovoce.protocol.families import views_of
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.methods import method
 from sottovoce.questions.marginals.methods.calm import (
@@ -292,13 +293,13 @@ def test_choices_of_the_paper() -> None:
     pairs.
     """
     work = sv.Marginals(up_to=3).work(booleans(8))
-    views = Calm().settle(work, Terms(Decimal(2), 1 << 16))["views"]
+    views = views_of(8, Calm().settle(work, Terms(Decimal(2), 1 << 16))["views"])
     assert (len(views), len(views[0])) == (14, 4)
     for epsilon in ("0.2", "0.6", "1.0", "1.4"):
-        views = Calm().settle(work, Terms(Decimal(epsilon), 1 << 16))["views"]
+        views = views_of(8, Calm().settle(work, Terms(Decimal(epsilon), 1 << 16))["views"])
         assert (len(views), len(views[0])) == (28, 2)
     wide = sv.Marginals(up_to=3).work(booleans(32))
-    views = Calm().settle(wide, Terms(Decimal("0.5"), 1 << 16))["views"]
+    views = views_of(32, Calm().settle(wide, Terms(Decimal("0.5"), 1 << 16))["views"])
     assert (len(views), len(views[0])) == (65, 2)
     assert {place for view in views for place in view} == set(range(32))
 

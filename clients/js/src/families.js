@@ -97,6 +97,48 @@ function subsets(data, schema) {
   };
 }
 
+const MOST_VIEWS = 1n << 16n;
+
+/** Runs tell ranks: so many are passed over, so many follow, and so on. */
+function readRuns(runs, total) {
+  need(/^(\d+ [1-9]\d*)( [1-9]\d* [1-9]\d*)*$/.test(runs), "plan: runs must be whole numbers in turn");
+  const counts = runs.split(" ").map(BigInt);
+  need(counts.join(" ") === runs && sum(counts) <= total, "plan: runs must be of the sets that there are");
+  need(sum(counts.filter((_, place) => place % 2)) <= MOST_VIEWS, "plan: its views are too many");
+  const ranks = [];
+  let rank = 0n;
+  counts.forEach((count, place) => {
+    for (let taken = 0n; place % 2 && taken < count; taken++) ranks.push(rank + taken);
+    rank += count;
+  });
+  return ranks;
+}
+
+function views({ attributes, blocks, oracles }, schema) {
+  const ones = attributes.map(() => 1n);
+  const bySize = new Map(oracles.map(readOracle).map((oracle) => [oracle.size, oracle]));
+  let last = 0;
+  const asks = blocks.flatMap((block) => {
+    keys(block, "order,runs");
+    const { at, count, order } = choices(block, ones, ones);
+    need(order > last, "plan: blocks of views must be of increasing orders");
+    last = order;
+    return readRuns(block.runs, count).map((rank) => {
+      const cell = cells({ attributes: at(rank)[1].map(([member]) => attributes[member]) }, schema);
+      return ask(cell, bySize.get(cell.size));
+    });
+  });
+  need(new Set(asks.map(({ size }) => size)).size === oracles.length, "plan: its oracles are not those of its views");
+  need(asks.length <= MOST_VIEWS, "plan: its views are too many");
+  return {
+    count: BigInt(asks.length),
+    weight: BigInt(asks.length),
+    attributes: asks.flatMap((each) => each.attributes),
+    kinds: asks.map((each) => [each]),
+    at: (ticket) => ({ cohort: Number(ticket), asks: [asks[Number(ticket)]] }),
+  };
+}
+
 // for each bit, whether it multiplies the attribute at a place
 const SHAPES = {
   parity: () => [() => true],
@@ -141,6 +183,7 @@ const FAMILIES = {
   listed: [listed, "cohorts"],
   together: [listed, "cohorts"],
   subsets: [subsets, "attributes,order,oracle,epsilon,oracles"],
+  views: [views, "attributes,blocks,oracles"],
   signs: [signs, "attributes,weights,epsilon,blocks"],
 };
 
