@@ -28,6 +28,7 @@ from bench import (
     release_speed,
     speed,
     store,
+    whispering,
 )
 from bench.published import NOTE
 from bench.rows import GROUPS, Row, show
@@ -41,6 +42,7 @@ RUNNERS: Mapping[str, Callable[[speed.Size, Mapping[str, peers.Found]], Iterable
     "others": speed.others,
     "folding": folding.folding,
     "device": speed.device,
+    "whispering": whispering.whispering,
     "likelihood": speed.likelihood,
     "planning": planning.planning,
     "marginals": marginal_speed.marginals,

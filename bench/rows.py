@@ -18,6 +18,7 @@ GROUPS = {
     "others": "Other oracles, for comparison: 100,000 people, 1,024 values, epsilon = 1",
     "folding": "Folding many reports, epsilon = 1",
     "device": "One report on a device, system entropy",
+    "whispering": "Whispering for 3,000,000 people of a CSV file, epsilon = 1, into Parquet",
     "likelihood": "Maximum likelihood for grr: 100,000 people, 1,024 values, "
     "from reports to frequencies",
     "planning": "Planning marginals with auto: 2^18 people, epsilon = 1, empty caches",

@@ -21,6 +21,7 @@ from bench import (
     processes,
     query_speed,
     speed,
+    whispering,
 )
 from bench.__main__ import RUNNERS, main
 from bench.published import IMPORTS, PUBLISHED
@@ -221,3 +222,12 @@ def test_an_unknown_group_is_refused(capsys: pytest.CaptureFixture[str]) -> None
         main(["nothing"])
     assert stopped.value.code == 2
     assert "group (nothing) must be one of olh, crowd" in capsys.readouterr().err
+
+
+def test_a_file_is_whispered_with_and_without_a_seed() -> None:
+    rows = list(whispering.whispering(people=1000, repeats=1))
+    assert [row.what.rsplit(", ", 1)[1] for row in rows] == [
+        "the system's coins",
+        "with a seed",
+    ] * 3
+    assert all(row.measured.best > 0 for row in rows)

@@ -109,6 +109,7 @@ def pieces_give_the_whole(plan: sv.Plan, reports: sv.Reports, weights: Any = Non
         assert found.people == whole.people
         assert found.counts.magnitude == whole.counts.magnitude
         assert found.to_bytes() == whole.to_bytes()
+        assert found.digest == whole.digest
         assert all(len(piece.body) <= MAX_PIECE_BYTES for piece in pieces)
     assert parts[0].add_pieces(summed(p for part in parts[1:] for p in part.pieces())) == whole
 
@@ -299,3 +300,13 @@ def test_adding_up_that_forgets_a_body_is_told_apart(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module._Sum, "add", deaf)
     with pytest.raises((AssertionError, CorruptReport)):
         pieces_give_the_whole(plan, reports)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_digests_are_of_the_integers(kind: str) -> None:
+    plan, reports = CROWDS[kind]()
+    whole = fold(plan, reports)
+    gone = fold(plan, reports[:9]).absorb(fold(plan, reports[:9], [-1] * 9))
+    assert whole.digest == whole.merge(gone).digest  # whatever was taken away on the way
+    assert len({whole.digest, fold(plan, reports[1:]).digest, sv.Aggregate(plan).digest}) == 3
+    assert whole.digest != fold(plan_of(kind, 1.0), reports_of(plan_of(kind, 1.0))).digest

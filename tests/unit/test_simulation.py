@@ -33,9 +33,10 @@ def test_subseeds_are_those_of_a_seed_sequence() -> None:
             rows = draws.integers(0, 1 << 32, (4, words)).tolist()
             sequences = [np.random.SeedSequence([seed, 3, *row]) for row in rows]
             expected = [int(each.generate_state(1, np.uint64)[0]) for each in sequences]
-            assert subseeds([seed, 3], rows) == expected
+            assert subseeds(seed, [3], rows) == expected
     assert subseed(7, 1 << 32 | 5) == subseed(7, 5, 1)
-    assert subseeds([7], []) == []
+    assert subseeds(7, [], []) == []
+    assert subseeds(None, [1], [(1,), (2,)]) == [None, None]
 
 
 @each_family

@@ -4,9 +4,10 @@ bits.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,22 +17,19 @@ from sottovoce.aggregation.answer_counts import AnswerCounts
 from sottovoce.aggregation.counts import Counts
 from sottovoce.aggregation.pieces import Piece, add_pieces, pieces_of
 from sottovoce.aggregation.row_counts import RowCounts
+from sottovoce.aggregation.rows import RowCount
 from sottovoce.aggregation.sum_counts import SumCounts
 from sottovoce.aggregation.table_counts import TableCounts, fits_tables
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch, SottovoceError
 from sottovoce.oracles import Oracle, PureOracle, SummedOracle
 from sottovoce.oracles.base import Floats, Integers
 from sottovoce.oracles.counter import weighed, whole_weights
-from sottovoce.oracles.layout import Payload
 from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Report, Reports
 
 if TYPE_CHECKING:
     from sottovoce.results.estimate import Estimate
-
-# what is counted in rows: from what they say to some asks, and how often each was sent (None: once)
-RowCount = Callable[[Sequence[Payload], Integers | None], Integers]
 
 _MAGIC = b"SVA\x01"
 MANY_TIMES = 16  # the people that a plan expects: more reports need bytes of their own
@@ -69,6 +67,11 @@ class Aggregate:
     def people(self) -> int:
         """How many reports it holds, or how much weight."""
         return self.counts.people
+
+    @property
+    def magnitude(self) -> int:
+        """How many reports came, or their absolute weights added up: no count of them is larger."""
+        return self.counts.magnitude
 
     # -- what was told
 
@@ -145,9 +148,10 @@ class Aggregate:
             count: what is counted. It gets the packed reports to each of the asks, one row for each
                 person or for all who sent the same, and how often each row was sent, or its weight
                 (None for once each). What it gives must add up: of two crowds' rows together it is
-                the sum of what it is of each.
+                the sum of what it is of each. It must be one that can be pickled, a function of a
+                module or a frozen dataclass, since rows may lie elsewhere.
         """
-        return count(*self.counts.rows(cohort, asks))
+        return self.counts.count_rows(cohort, asks, count)
 
     @property
     def answers(self) -> tuple[Integers, Integers, Integers]:
@@ -208,14 +212,18 @@ class Aggregate:
 
     # -- in pieces
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self, *, rows: bool = True) -> Iterator[Piece]:
         """All that it holds, cut into pieces that add up by number, see
         :mod:`sottovoce.aggregation.pieces`. Empty ones are left out, except piece 0.
 
         Rows that are kept travel as well, in pieces by a hash; one that would be larger than 1 MiB
         is refused, since far more people sent reports than the plan expects.
+
+        Args:
+            rows: whether rows travel too. Where they stay, they are asked through
+                :func:`sottovoce.aggregation.scattered.scattered`.
         """
-        return pieces_of(self.plan.id, self.counts, self.plan.people)
+        return pieces_of(self.plan.id, self.counts, self.plan.people, rows)
 
     def add_pieces(self, pieces: Iterable[Piece]) -> Self:
         """Add the pieces of other aggregates of the same plan: all pieces of each, as they were
@@ -294,6 +302,13 @@ class Aggregate:
         if not isinstance(other, Aggregate) or self.plan.id != other.plan.id:
             return False
         return self.counts.holds_same(other.counts)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the plan's id and of the integers: equal aggregates have equal ones, also
+        where they are compressed by other libraries.
+        """
+        return hashlib.sha256(bytes.fromhex(self.plan.id) + self.counts.held_bytes()).hexdigest()
 
     __hash__ = None  # type: ignore[assignment]
 

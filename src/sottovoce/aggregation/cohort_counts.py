@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -225,6 +225,18 @@ class CohortCounts(Counts):
             part = heard.parts[number]
             assert isinstance(part, KeptRows)
             part.add(own.payload[:, : part.width], own.counts, heard.magnitude)
+
+    def replace_rows(self, other: Callable[[int, list[int], bool], KeptRows]) -> None:
+        """Put others in the place of all rows that are kept. ``other`` gets a cohort, the asks that
+        its rows answer, and whether any of its reports had a negative weight.
+        """
+        for index, heard in self._heard.items():
+            for number, part in enumerate(heard.parts):
+                if isinstance(part, KeptRows):
+                    every = range(len(self.cohorts[index].oracles))
+                    asks = [ask for ask in every if self._place(ask)[0] == number]
+                    is_signed = heard.people != heard.magnitude
+                    heard.parts[number] = other(index, asks, is_signed)
 
     def _part_list(self, index: int) -> list[CohortPart]:
         """The parts of a cohort, heard from or not."""

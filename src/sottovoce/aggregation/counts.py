@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.aggregation.cells import PlacedCells
-from sottovoce.aggregation.rows import CountedRows
+from sottovoce.aggregation.rows import CountedRows, RowCount
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.oracles.base import Integers
 from sottovoce.oracles.counter import too_much
@@ -82,10 +82,8 @@ class Counts(ABC):
     def state(self, index: int, ask: int) -> Integers:
         """What the reports of a cohort to one of its asks add up to."""
 
-    def rows(self, index: int, asks: Sequence[int]) -> tuple[list[Payload], Integers | None]:
-        """The rows of a cohort: what they say to each of some asks, and how often each was sent
-        (None for once).
-        """
+    def count_rows(self, index: int, asks: Sequence[int], count: RowCount) -> Integers:
+        """What is counted in the rows of a cohort, of what they say to each of some asks."""
         raise InvalidInput("aggregate: what a person said to these asks was not kept together")
 
     @property
@@ -167,9 +165,13 @@ class Counts(ABC):
     def to_bytes(self) -> bytes:
         """One form for equal crowds, whatever the order of their reports."""
 
+    def held_bytes(self) -> bytes:
+        """The integers that :meth:`holds_same` compares, as bytes."""
+        return self.to_bytes()
+
     def holds_same(self, other: Self) -> bool:
-        """Whether both hold the same integers."""
-        return self.to_bytes() == other.to_bytes()
+        """Whether both hold the same integers, whatever was added and taken away on the way."""
+        return self.held_bytes() == other.held_bytes()
 
     @abstractmethod
     def most_bytes(self, reports: int) -> int:

@@ -12,17 +12,22 @@ taken twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.aggregation.cells import PlacedCells, joined_cells, ranges_of
+from sottovoce.aggregation.cells import PlacedCells, held_cells, joined_cells, ranges_of
 from sottovoce.aggregation.piece_bytes import PIECE_CELLS, PieceBody, body_of, packed
 from sottovoce.aggregation.rows import CountedRows, byte_keys, distinct_rows, joined_rows
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch
+from sottovoce.oracles.base import Integers
 
 if TYPE_CHECKING:
     from sottovoce.aggregation.counts import Counts
@@ -33,6 +38,9 @@ ROW_PIECE_BYTES = 1 << 15
 
 _WORD = 1 << 64
 _GOLDEN = 0x9E3779B97F4A7C15
+
+
+Content = PlacedCells | CountedRows
 
 
 @dataclass(frozen=True)
@@ -46,24 +54,35 @@ class Piece:
 # -- from an aggregate to its pieces
 
 
-def pieces_of(plan_id: str, counts: Counts, people: int) -> Iterator[Piece]:
-    """The pieces of counts, under a plan that expects so many people; ranges that are empty are
-    left out, but piece 0 is always there, and comes last.
+def pieces_of(plan_id: str, counts: Counts, people: int, rows: bool) -> Iterator[Piece]:
+    """The pieces of counts, under a plan that expects so many people, with rows or without;
+    ranges that are empty are left out, but piece 0 is always there, and comes last.
     """
+    kept = _row_pieces(counts, people) if rows else ()
+    return _cut(plan_id, counts.magnitude, chain(_ranges(counts.cells()), kept))
+
+
+def vector_pieces(plan_id: str, integers: Integers) -> Iterator[Piece]:
+    """The pieces of integers of any shape that a part of a plan's crowd gives, and that add up."""
+    return _cut(plan_id, 0, _ranges(held_cells(integers)))
+
+
+def _cut(plan_id: str, magnitude: int, contents: Iterable[tuple[int, Content]]) -> Iterator[Piece]:
     total = 0
-    first = PieceBody(plan_id, 0, counts.magnitude, joined_cells([]))
-    for number, cells in ranges_of(counts.cells(), PIECE_CELLS):
-        own = PlacedCells(cells.places - number * PIECE_CELLS, cells.values)
+    first: Content = joined_cells([])
+    for number, content in contents:
+        total += _linear(number, content)
         if number:
-            total += _linear(number, own)
-            yield Piece(number, packed(number, PieceBody(plan_id, 0, 0, own)))
+            yield Piece(number, packed(number, PieceBody(plan_id, 0, 0, content)))
         else:
-            first = first._replace(content=own)
-    for number, rows in _row_pieces(counts, people):
-        total += _linear(number, rows)
-        yield Piece(number, packed(number, PieceBody(plan_id, 0, 0, rows)))
-    check = -(total + _linear(0, first.content)) % _WORD
-    yield Piece(0, packed(0, first._replace(check=check)))
+            first = content
+    yield Piece(0, packed(0, PieceBody(plan_id, -total % _WORD, magnitude, first)))
+
+
+def _ranges(parts: Iterable[PlacedCells]) -> Iterator[tuple[int, PlacedCells]]:
+    """(number, cells of that piece) of the pieces that have any."""
+    for number, cells in ranges_of(parts, PIECE_CELLS):
+        yield number, PlacedCells(cells.places - number * PIECE_CELLS, cells.values)
 
 
 def first_row_piece(counts: Counts) -> int:
@@ -102,19 +121,7 @@ def _hashes(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 def add_pieces(plan_id: str, counts: Counts, pieces: Sequence[Piece]) -> None:
     """Add all pieces of some aggregates of one plan to counts; if any is wrong, nothing changes."""
-    magnitude, check = 0, 0
-    for piece in pieces:
-        body = body_of(piece.number, piece.body)
-        if body.plan_id != plan_id:
-            raise PlanMismatch(f"piece {piece.number}: it belongs to another plan")
-        try:
-            _check_content(counts, piece.number, body.content)
-        except CorruptReport as wrong:
-            raise CorruptReport(f"piece {piece.number}: {wrong}") from None
-        magnitude += body.magnitude
-        check += body.check + _linear(piece.number, body.content)
-    if check % _WORD:
-        raise CorruptReport("pieces: some are missing, or there twice")
+    magnitude = _checked(plan_id, pieces, partial(_check_content, counts))
     counts.grow(magnitude)
     for content in _contents(pieces):
         if isinstance(content, PlacedCells):
@@ -123,7 +130,54 @@ def add_pieces(plan_id: str, counts: Counts, pieces: Sequence[Piece]) -> None:
             counts.add_rows(content)
 
 
-def _check_content(counts: Counts, number: int, content: PlacedCells | CountedRows) -> None:
+def vector_of(plan_id: str, pieces: Sequence[Piece], shape: tuple[int, ...]) -> Integers:
+    """The sum of integers of one shape that were cut by :func:`vector_pieces`."""
+    total = np.zeros(math.prod(shape), np.int64)
+
+    def check(number: int, content: Content) -> None:
+        last = content.places[-1:] if isinstance(content, PlacedCells) else None
+        if last is None or (number * PIECE_CELLS + last >= len(total)).any():
+            raise CorruptReport("the integers have no such piece")
+
+    if not pieces:
+        raise CorruptReport("pieces: all are missing")
+    _checked(plan_id, pieces, check)
+    most: dict[int, int] = defaultdict(int)
+    for piece in pieces:
+        content = body_of(piece.number, piece.body).content
+        assert isinstance(content, PlacedCells)
+        most[piece.number] += _largest(content)
+        if most[piece.number] >= 1 << 63:
+            raise _too_large(piece.number)
+        total[content.places + piece.number * PIECE_CELLS] += content.values
+    return total.reshape(shape)
+
+
+def _checked(
+    plan_id: str, pieces: Sequence[Piece], check_content: Callable[[int, Content], None]
+) -> int:
+    """The magnitude of pieces, all of which were looked at."""
+    magnitude, check = 0, 0
+    for piece in pieces:
+        body = body_of(piece.number, piece.body)
+        if body.plan_id != plan_id:
+            raise PlanMismatch(f"piece {piece.number}: it belongs to another plan")
+        try:
+            check_content(piece.number, body.content)
+        except CorruptReport as wrong:
+            raise CorruptReport(f"piece {piece.number}: {wrong}") from None
+        magnitude += body.magnitude
+        check += body.check + _linear(piece.number, body.content)
+    if check % _WORD:
+        raise CorruptReport("pieces: some are missing, or there twice")
+    return magnitude
+
+
+def _too_large(number: int) -> InvalidInput:
+    return InvalidInput(f"piece {number}: the sums of its integers need over 64 bits")
+
+
+def _check_content(counts: Counts, number: int, content: Content) -> None:
     is_cells = isinstance(content, PlacedCells)
     if is_cells is not (number < first_row_piece(counts)):
         raise CorruptReport("its plan has no such piece")
@@ -133,7 +187,7 @@ def _check_content(counts: Counts, number: int, content: PlacedCells | CountedRo
         counts.check_rows(content)
 
 
-def _contents(pieces: Sequence[Piece]) -> Iterator[PlacedCells | CountedRows]:
+def _contents(pieces: Sequence[Piece]) -> Iterator[Content]:
     """What pieces hold, at the places of the aggregate. Pieces of few cells are joined, since a
     sparse tally sorts all that it holds whenever it gets more.
     """
@@ -204,7 +258,7 @@ class _Sum:
         self._magnitude += body.magnitude
         self._most += _largest(content)
         if max(self._most, self._magnitude) >= 1 << 63:
-            raise InvalidInput(f"piece {self._number}: the sums of its integers need over 64 bits")
+            raise _too_large(self._number)
         if isinstance(content, PlacedCells):
             self._table[content.places] += content.values
         else:
@@ -224,7 +278,7 @@ class _Sum:
         return packed(self._number, body)
 
 
-def _largest(content: PlacedCells | CountedRows) -> int:
+def _largest(content: Content) -> int:
     """The largest absolute value of its integers; 1 if they are rows that were sent once each."""
     values = content.values if isinstance(content, PlacedCells) else content.counts
     if values is None:
@@ -232,7 +286,7 @@ def _largest(content: PlacedCells | CountedRows) -> int:
     return max(int(values.max(initial=0)), -int(values.min(initial=0)))
 
 
-def _linear(number: int, content: PlacedCells | CountedRows) -> int:
+def _linear(number: int, content: Content) -> int:
     """A linear function of the integers of a piece, modulo 2^64; each piece has its own."""
     # sum over cells of value * (2 place + 1), or over rows of their counts, times an odd number
     if isinstance(content, PlacedCells):
@@ -243,8 +297,3 @@ def _linear(number: int, content: PlacedCells | CountedRows) -> int:
     else:
         total = int(content.counts.sum())
     return total * (number * _GOLDEN | 1) % _WORD
-
-
-def is_complete(bodies: Iterable[tuple[int, PieceBody]]) -> bool:
-    """Whether these are all pieces of some aggregates: none is missing, none there twice."""
-    return not sum(body.check + _linear(number, body.content) for number, body in bodies) % _WORD

@@ -10,7 +10,7 @@ from sottovoce.aggregation.cohort_counts import CohortCounts, Heard
 from sottovoce.aggregation.cohort_part import CohortPart
 from sottovoce.aggregation.counts import WORD
 from sottovoce.aggregation.merging import is_rising
-from sottovoce.aggregation.rows import KeptRows, byte_keys
+from sottovoce.aggregation.rows import KeptRows, RowCount, byte_keys
 from sottovoce.ground.errors import CorruptReport
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.base import Integers
@@ -45,8 +45,8 @@ class RowCounts(CohortCounts):
         assert isinstance(part, KeptRows)
         return part
 
-    def rows(self, index: int, asks: Sequence[int]) -> tuple[list[Payload], Integers | None]:
-        return self._rows(index).columns(asks)
+    def count_rows(self, index: int, asks: Sequence[int], count: RowCount) -> Integers:
+        return self._rows(index).count(asks, count)
 
     # -- as bytes: how often each different report was sent, then the reports, cohorts before them
 

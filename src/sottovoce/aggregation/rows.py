@@ -6,7 +6,7 @@ together if the question is about how a person's answers go together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -27,6 +27,10 @@ from sottovoce.protocol.families.base import slices_of
 REPEATING_BITS = 40
 # rows that may stand for fewer ones with counts, where they are written
 MOST_REPEATED = 1 << 24
+
+
+# what is counted in rows: from what they say to some asks, and how often each was sent (None: once)
+RowCount = Callable[[Sequence[Payload], Integers | None], Integers]
 
 
 class CountedRows(NamedTuple):
@@ -114,6 +118,10 @@ class KeptRows(CohortPart):
             len(table.payload) if table.counts is None else int(table.counts.sum())
             for table in self._tables
         )
+
+    def count(self, asks: Sequence[int], count: RowCount) -> Integers:
+        """What is counted in all rows, of what they say to some asks."""
+        return count(*self.columns(asks))
 
     def support(self, ask: int, values: ArrayLike | None) -> Integers:
         oracle = self._oracles[ask]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Self
 
 from sottovoce.aggregation.cohort_counts import CohortCounts, Heard
 from sottovoce.aggregation.cohort_part import CohortPart
-from sottovoce.aggregation.rows import KeptRows
+from sottovoce.aggregation.rows import KeptRows, RowCount
 from sottovoce.aggregation.sum_bytes import SumLine, most_sum_bytes, read_sums, write_sums
 from sottovoce.aggregation.sums import Sums
 from sottovoce.ground.errors import CorruptReport
 from sottovoce.oracles import Oracle, SummedOracle
 from sottovoce.oracles.base import Integers
-from sottovoce.oracles.layout import Payload
 from sottovoce.protocol.families.base import slices_of
 
 
@@ -39,23 +37,20 @@ class SumCounts(CohortCounts):
         oracles = [oracle for kind in self.cohorts.kinds for oracle in kind.oracles]
         return not all(isinstance(oracle, SummedOracle) for oracle in oracles)
 
-    def rows(self, index: int, asks: Sequence[int]) -> tuple[list[Payload], Integers | None]:
+    def count_rows(self, index: int, asks: Sequence[int], count: RowCount) -> Integers:
         if len(asks) == 1:
             part, _ = self._part(index, asks[0])
             if isinstance(part, KeptRows):
-                return part.columns([0])
-        return super().rows(index, asks)
+                return part.count([0], count)
+        return super().count_rows(index, asks, count)
 
     # -- as bytes: a line of JSON for each cohort, then the integers of all parts
 
     def to_bytes(self) -> bytes:
         return write_sums(self._lines(), with_magnitudes=True)
 
-    def holds_same(self, other: Self) -> bool:
-        """Whether both hold the same integers, whatever was added and taken away on the way."""
-        return write_sums(self._lines(), with_magnitudes=False) == write_sums(
-            other._lines(), with_magnitudes=False
-        )
+    def held_bytes(self) -> bytes:
+        return write_sums(self._lines(), with_magnitudes=False)
 
     def _lines(self) -> Iterator[SumLine]:
         for index in self._written():

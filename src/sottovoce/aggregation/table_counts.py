@@ -166,8 +166,10 @@ class TableCounts(Counts):
     def to_bytes(self) -> bytes:
         return write_sums(self._lines(), with_magnitudes=True)
 
+    def held_bytes(self) -> bytes:
+        return write_sums(self._lines(), with_magnitudes=False)
+
     def holds_same(self, other: Self) -> bool:
-        """Whether both hold the same integers, whatever was added and taken away on the way."""
         return np.array_equal(self._people, other._people) and all(
             np.array_equal(table, new)
             for number, group in self._groups.items()

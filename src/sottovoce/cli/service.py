@@ -267,7 +267,10 @@ def send(
     from sottovoce.sending.sending import named_rows, send_people
 
     made = read_plan(plan_file, plan_id)
-    with needed(made, series) as members, progress("sending", row_count(people), quiet) as advance:
+    with (
+        needed(made, series) as members,
+        progress("sending", lambda: row_count(people), quiet) as advance,
+    ):
         sent = send_people(
             made, people, to, batch, connections, log, advance, members, journal, moved
         )

@@ -182,7 +182,7 @@ def _reports(made: Plan, source: str, quiet: bool) -> Reports:
     from sottovoce.sending.people import row_count
 
     parts: list[Reports] = []
-    with progress("listening", row_count(Path(source)), quiet) as advance:
+    with progress("listening", lambda: row_count(Path(source)), quiet) as advance:
         for batch in stream(source, plan_id=made.id):
             parts.append(batch.checked(made))
             advance(sum(map(len, parts)))

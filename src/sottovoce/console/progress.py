@@ -10,8 +10,13 @@ Advance = Callable[[int], None]  # takes how much is done so far
 
 
 @contextmanager
-def progress(label: str, total: int | None, quiet: bool) -> Iterator[Advance]:
-    """A bar that the block moves by saying how much is done; none if ``quiet`` or no terminal."""
+def progress(
+    label: str, total: int | Callable[[], int | None] | None, quiet: bool
+) -> Iterator[Advance]:
+    """A bar that the block moves by saying how much is done; none if ``quiet`` or no terminal.
+
+    What counts how much there is to do is called only if somebody watches.
+    """
     if quiet or not sys.stderr.isatty():
         yield lambda done: None
         return
@@ -40,5 +45,5 @@ def progress(label: str, total: int | None, quiet: bool) -> Iterator[Advance]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=total)
+        task = bar.add_task(label, total=total() if callable(total) else total)
         yield lambda done: bar.update(task, completed=done)

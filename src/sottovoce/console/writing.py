@@ -33,7 +33,7 @@ def write_whispers(
 
     with (
         needed(made, series, seed) as members,
-        progress("whispering", row_count(people), quiet) as advance,
+        progress("whispering", lambda: row_count(people), quiet) as advance,
     ):
         told = whispers(made, people, seed, advance, members)
         return write_stream(output, told if members is None else members.recorded(told))

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Any
 
-import numpy as np
-
+from sottovoce.device.columns import Purpose, column_reports, round_purpose, row_count
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.ground.seeds import SEED_LIMIT, subseed, subseeds
+from sottovoce.ground.seeds import SEED_LIMIT, draws, subseed, subseeds
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Reports
 
 # people whose coins come from one seed; fixed, so that a seed means the same everywhere
 BLOCK_PEOPLE = 1 << 17
 MAX_BLOCKS = 1 << 32
-
-
-class Purpose(IntEnum):
-    """What a seed is for; no two purposes share one."""
-
-    ROUNDS = 0
-    COHORTS = 1
-    COINS = 2
-    ENCODINGS = 3
-    FAKES = 4
-    BLOCKS = 5
 
 
 def simulate(plan: Plan, table: Any, seed: int) -> Reports:
@@ -44,7 +31,7 @@ def simulate(plan: Plan, table: Any, seed: int) -> Reports:
     """
     names = dict.fromkeys((*plan.cohorts.attributes, *plan.columns))
     parts = []
-    for block, start in enumerate(range(0, max(1, _rows(plan, table)), BLOCK_PEOPLE)):
+    for block, start in enumerate(range(0, max(1, row_count(plan, table)), BLOCK_PEOPLE)):
         people = plan.schema.part(table, names, slice(start, start + BLOCK_PEOPLE))
         parts.append(simulate_block(plan, people, seed, block))
     if plan.shuffling is not None:
@@ -70,44 +57,15 @@ def simulate_block(plan: Plan, people: Any, seed: int, block: int) -> Reports:
     >>> simulate_block(plan, second, 7, block=1) == simulate(plan, crowd, 7)[1 << 17 : 2 << 17]
     True
     """
-    count = _rows(plan, people)
+    count = row_count(plan, people)
     if count > BLOCK_PEOPLE:
         raise InvalidInput(f"people ({count} rows) must be at most {BLOCK_PEOPLE}, a block")
     own = _block_seed(seed, block)
-    mine, number = None, plan.series.number
+    mine = None
     if len(plan.series.shares) > 1:
-        tickets = _draws(own, Purpose.ROUNDS).integers(0, sum(plan.series.shares), count)
-        mine = plan.series.at_column(tickets) == number
-        count = int(mine.sum())
-    public = plan.public.read_table(plan.schema, people, mine)
-    codes = plan.schema.encode_table(people, plan.cohorts.attributes, plan.cohorts.form, mine)
-    cohorts = np.zeros(count, np.uint32)
-    if plan.cohorts.weight > 1:
-        tickets = _draws(own, Purpose.COHORTS, *_round(number)).integers(
-            0, plan.cohorts.weight, count
-        )
-        cohorts = plan.cohorts.at_column(tickets)
-    payload = np.zeros((count, plan.cohorts.bytes), np.uint8)
-    batches = list(plan.cohorts.batches(cohorts))
-    asks = max((len(batch.oracles) for batch in batches), default=0)
-    encodings = subseeds(
-        [own, Purpose.ENCODINGS, *_round(number)], [(batch.number,) for batch in batches]
-    )
-    coins = subseeds(
-        [own, Purpose.COINS, *_round(number)],
-        [(batch.number, place) for batch in batches for place in range(asks)],
-    )
-    for turn, batch in enumerate(batches):
-        columns = plan.cohorts.values(batch, cohorts, codes, encodings[turn])
-        for place, (oracle, part, values) in enumerate(
-            zip(batch.oracles, batch.slices, columns, strict=True)
-        ):
-            packed = oracle.simulate(values, coins[turn * asks + place])
-            if isinstance(batch.rows, slice) and packed.shape == payload.shape:
-                payload = packed
-            else:
-                payload[batch.rows, part] = packed
-    return Reports(plan.id, cohorts, payload, public)
+        tickets = draws(own, Purpose.ROUNDS).integers(0, sum(plan.series.shares), count)
+        mine = plan.series.at_column(tickets) == plan.series.number
+    return column_reports(plan, people, own, mine)
 
 
 def simulate_added(plan: Plan, seed: int) -> Reports:
@@ -122,18 +80,8 @@ def simulate_added(plan: Plan, seed: int) -> Reports:
         return Reports.empty(plan)
     from sottovoce.protocol.fakes import simulate_fakes  # shufflers make them, and devices never do
 
-    own = subseed(seed, Purpose.FAKES, *_round(plan.series.number))
+    own = subseed(seed, Purpose.FAKES, *round_purpose(plan.series.number))
     return simulate_fakes(plan, plan.shuffling.fakes, own)
-
-
-def _rows(plan: Plan, table: Any) -> int:
-    """How many people a table has."""
-    lengths = {
-        plan.schema.rows_of(table, name) for name in (*plan.cohorts.attributes, *plan.columns)
-    }
-    if len(lengths) > 1:
-        raise InvalidInput("columns must have equal lengths")
-    return lengths.pop()
 
 
 def _block_seed(seed: int, block: int) -> int:
@@ -143,14 +91,5 @@ def _block_seed(seed: int, block: int) -> int:
     if not block:
         return seed
     # two words, since many blocks must not share one
-    low, high = subseeds([seed, Purpose.BLOCKS], [(block, 0), (block, 1)])
+    low, high = subseeds(seed, [Purpose.BLOCKS], [(block, 0), (block, 1)])
     return high << 64 | low
-
-
-def _round(number: int) -> tuple[int, ...]:
-    """What makes the coins of a later round others than those of the first."""
-    return (1 << 32 | number,) if number else ()
-
-
-def _draws(seed: int, *purpose: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64([seed, *purpose]))

@@ -94,6 +94,9 @@ class System(Entropy):
         width = (count + 7) // 8
         return int.from_bytes(os.urandom(width), "little") & ((1 << count) - 1)
 
+    def words(self, count: int) -> NDArray[np.uint64]:
+        return np.frombuffer(os.urandom(COIN_BITS // 8 * count), "<u8")
+
 
 class Seeded(Entropy):
     """A reproducible stream for simulations and tests. Never for a person's report."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sottovoce.kernels.compiled import njit
-from sottovoce.kernels.draws import below, next_word
+from sottovoce.kernels.draws import below, uniform_word
 from sottovoce.kernels.hashing import _scrambled
 
 
@@ -55,7 +55,7 @@ def whisper_field(values, factors, shifts, answers, shape, truth, state):  # typ
     for row in range(values.size):
         factor = below(state, prime - np.uint64(1))
         shift = below(state, prime)
-        if next_word(state) < np.uint64(truth):
+        if uniform_word(state) < np.uint64(truth):
             point = _point(values[row], size, width)
             answer = (((factor + np.uint64(1)) * point + shift) % prime) * intervals // prime
         else:

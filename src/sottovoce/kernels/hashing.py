@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.kernels.compiled import njit
-from sottovoce.kernels.draws import below, next_word
+from sottovoce.kernels.draws import below, uniform_word
 from sottovoce.kernels.transform import narrow_transform
 
 SORTED_FROM = 22  # bits of a value from which a table is written range by range
@@ -60,9 +60,9 @@ def hash_words(key, values):  # type: ignore[no-untyped-def]
 def whisper_seeded(values, seeds, answers, buckets, truth, state):  # type: ignore[no-untyped-def]
     """Local hashing: a uniform 64-bit seed, and randomized response on the bucket it gives."""
     for row in range(values.size):
-        seed = next_word(state)
+        seed = uniform_word(state)
         answer = bucket(keyed_hash(seed, values[row]), np.uint64(buckets))
-        if next_word(state) >= np.uint64(truth):
+        if uniform_word(state) >= np.uint64(truth):
             answer = below(state, np.uint64(buckets))
         seeds[row] = seed
         answers[row] = answer
@@ -135,11 +135,11 @@ def whisper_linear(values, rows, answers, width, truth, state):  # type: ignore[
         answer = np.uint64(0)
         point = _scrambled(values[person], np.uint64(width))
         for place in range(count):
-            row = next_word(state) & mask
+            row = uniform_word(state) & mask
             rows[person, place] = row
             answer |= _parity(row & point) << np.uint64(place)
-        if next_word(state) >= np.uint64(truth):
-            answer = next_word(state) & ((np.uint64(1) << np.uint64(count)) - np.uint64(1))
+        if uniform_word(state) >= np.uint64(truth):
+            answer = uniform_word(state) & ((np.uint64(1) << np.uint64(count)) - np.uint64(1))
         answers[person] = answer
 
 

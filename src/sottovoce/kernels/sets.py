@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sottovoce.kernels.compiled import njit
-from sottovoce.kernels.draws import below, next_word
+from sottovoce.kernels.draws import below, uniform_word
 from sottovoce.kernels.hashing import bucket, keyed_hash
 
 
@@ -14,9 +14,9 @@ def whisper_sets(starts, codes, seeds, answers, buckets, length, truth, state): 
     """Local hashing of sets: person i holds ``codes[starts[i]:starts[i + 1]]``."""
     near = np.zeros(length, np.uint64)
     for row in range(answers.size):
-        seed = next_word(state)
+        seed = uniform_word(state)
         seeds[row] = seed
-        if next_word(state) >= np.uint64(truth):
+        if uniform_word(state) >= np.uint64(truth):
             answers[row] = below(state, np.uint64(buckets))
             continue
         count = 0  # different buckets, in order

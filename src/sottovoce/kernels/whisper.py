@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from sottovoce.kernels.compiled import njit
-from sottovoce.kernels.draws import below, below32, coin_word, next_word
+from sottovoce.kernels.draws import below, below32, coin_word, uniform_word
 
 
 @njit(cache=True, nogil=True)
 def whisper_direct(values, answers, size, truth, state):  # type: ignore[no-untyped-def]
     """Generalized randomized response: the truth, or a uniform value of all."""
     for row in range(values.size):
-        if next_word(state) < np.uint64(truth):
+        if uniform_word(state) < np.uint64(truth):
             answers[row] = values[row]
         else:
             answers[row] = below(state, np.uint64(size))
@@ -22,7 +22,7 @@ def whisper_direct(values, answers, size, truth, state):  # type: ignore[no-unty
 def whisper_near(values, answers, near, places, truth, state):  # type: ignore[no-untyped-def]
     """Square wave: a uniform place of the ``near`` ones from the value on, or one of all."""
     for row in range(values.size):
-        if next_word(state) < np.uint64(truth):
+        if uniform_word(state) < np.uint64(truth):
             answers[row] = values[row] + below(state, np.uint64(near))
         else:
             answers[row] = below(state, np.uint64(places))
@@ -43,7 +43,7 @@ def whisper_bits(positions, payload, width, one, zero, state):  # type: ignore[n
             if left < 64:
                 coins &= (np.uint64(1) << np.uint64(left)) - np.uint64(1)
             for byte in range((min(left, 64) + 7) // 8):
-                payload[row, word * 8 + byte] |= np.uint8(
+                payload[row, word * 8 + byte] = np.uint8(
                     (coins >> np.uint64(8 * byte)) & np.uint64(255)
                 )
         for place in range(positions.shape[1]):
@@ -51,7 +51,7 @@ def whisper_bits(positions, payload, width, one, zero, state):  # type: ignore[n
             bit = np.uint8(1) << np.uint8(position & np.uint64(7))
             where = np.int64(position >> np.uint64(3))
             payload[row, where] &= ~bit
-            if next_word(state) < np.uint64(one):
+            if uniform_word(state) < np.uint64(one):
                 payload[row, where] |= bit
 
 
@@ -62,7 +62,8 @@ def whisper_subset(values, payload, size, chosen, include, state):  # type: igno
         value = np.int64(values[row])
         others = chosen
         bits = payload[row]
-        if next_word(state) < np.uint64(include):
+        bits[:] = 0
+        if uniform_word(state) < np.uint64(include):
             bits[value >> 3] |= np.uint8(1) << np.uint8(value & 7)
             others -= 1
         for last in range(size - 1 - others, size - 1):
@@ -78,8 +79,8 @@ def whisper_columns(rows, columns, order, truth, state):  # type: ignore[no-unty
     """Hadamard response: a uniform column among those where the row has the coin's sign."""
     for person in range(rows.size):
         row = rows[person]
-        column = next_word(state) & np.uint64(order - 1)
-        agreed = next_word(state) < np.uint64(truth)
+        column = uniform_word(state) & np.uint64(order - 1)
+        agreed = uniform_word(state) < np.uint64(truth)
         crossed = row & column
         negative = False
         while crossed:
@@ -94,14 +95,14 @@ def whisper_columns(rows, columns, order, truth, state):  # type: ignore[no-unty
 def whisper_signs(buckets, columns, signs, order, truth, state):  # type: ignore[no-untyped-def]
     """One Hadamard coefficient of a one-hot vector: a uniform index, its sign by a coin."""
     for person in range(buckets.size):
-        column = next_word(state) & np.uint64(order - 1)
+        column = uniform_word(state) & np.uint64(order - 1)
         crossed = buckets[person] & column
         sign = np.uint64(0)
         while crossed:
             crossed &= crossed - np.uint64(1)
             sign ^= np.uint64(1)
-        if next_word(state) >= np.uint64(truth):
-            sign = next_word(state) & np.uint64(1)
+        if uniform_word(state) >= np.uint64(truth):
+            sign = uniform_word(state) & np.uint64(1)
         columns[person] = column
         signs[person] = sign
 
@@ -118,7 +119,7 @@ def whisper_coefficients(values, coefficients, signs, order, truth, state):  # t
         while crossed:
             crossed &= crossed - np.uint64(1)
             sign ^= np.uint64(1)
-        if next_word(state) >= np.uint64(truth):
+        if uniform_word(state) >= np.uint64(truth):
             sign ^= np.uint64(1)
         coefficients[person] = coefficient
         signs[person] = sign
@@ -150,7 +151,7 @@ def whisper_laplace(values, cells, top, most, scale, rate, state):  # type: igno
                 while _survives(state, np.uint64(1), np.uint64(1)):
                     whole += np.uint64(1)
                 size = (part + np.uint64(scale) * whole) // np.uint64(rate)
-                negative = next_word(state) & np.uint64(1) == np.uint64(1)
+                negative = uniform_word(state) & np.uint64(1) == np.uint64(1)
                 if negative and size == np.uint64(0):
                     continue
                 noise = -np.int64(size) if negative else np.int64(size)

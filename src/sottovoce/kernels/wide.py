@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.threads import thread_count
 from sottovoce.kernels.compiled import njit
-from sottovoce.kernels.draws import next_word
+from sottovoce.kernels.draws import uniform_word
 from sottovoce.kernels.hashing import _parity, keyed_hash, scatter_signs
 from sottovoce.kernels.spelling import right
 from sottovoce.kernels.transform import narrow_transform
@@ -31,10 +31,10 @@ def _hash(seed, high, low, count):  # type: ignore[no-untyped-def]
 def whisper_wide(words, seeds, answers, count, truth, state):  # type: ignore[no-untyped-def]
     """A uniform 64-bit seed, and generalized randomized response on the hash that it gives."""
     for row in range(words.shape[0]):
-        seed = next_word(state)
+        seed = uniform_word(state)
         answer = _hash(seed, words[row, 0], words[row, 1], count)
-        if next_word(state) >= np.uint64(truth):
-            answer = next_word(state) & ((np.uint64(1) << np.uint64(count)) - np.uint64(1))
+        if uniform_word(state) >= np.uint64(truth):
+            answer = uniform_word(state) & ((np.uint64(1) << np.uint64(count)) - np.uint64(1))
         seeds[row] = seed
         answers[row] = answer
 

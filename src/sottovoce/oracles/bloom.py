@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sottovoce.ground.arguments import share
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.seeds import Seed, shifted
 from sottovoce.oracles.base import Floats, Integers, tally
 from sottovoce.oracles.blankets import Blanket, no_blanket
 from sottovoce.oracles.cohorts import CohortOracle, summed
@@ -116,7 +117,7 @@ class OpenRappor(CohortOracle):
         flips = entropy.coins(self.zero, self.buckets)
         return self._filter(cohort, self.check(value)) ^ flips, cohort
 
-    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: Seed) -> None:
         cohorts = self._cohort_column(values.size, seed)
         places = self._all_places(cohorts, values)
         simulate_bits(places, payload, self.buckets, WHOLE - self.zero, self.zero, seed)
@@ -261,7 +262,7 @@ class Rappor(OpenRappor):
     def randomize(self, value: int, entropy: Entropy) -> tuple[int, int]:
         return self.recall(self.memorize(value, entropy), entropy)
 
-    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: Seed) -> None:
         """The memos, then the instantaneous coins on them, with the device's thresholds."""
         cohorts = self._cohort_column(values.size, seed)
         kept, loud, quiet = (np.zeros_like(payload) for _ in range(3))
@@ -271,7 +272,8 @@ class Rappor(OpenRappor):
             if threshold >= WHOLE:
                 coins[:] = 0xFF
             elif threshold:
-                simulate_bits(places[:, :0], coins, self.buckets, 0, threshold, seed + (salt << 64))
+                own = shifted(seed, salt << 64)
+                simulate_bits(places[:, :0], coins, self.buckets, 0, threshold, own)
         payload[:] = (kept & loud) | (~kept & quiet)
         spare = self.buckets % 8
         if spare:

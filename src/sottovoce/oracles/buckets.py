@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.seeds import Seed
 from sottovoce.oracles.base import Floats, Integers, tally
 from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.cohorts import LARGEST_CLOSED, MOST_BUCKETS, CohortOracle, summed
@@ -82,7 +83,7 @@ class OpenRandomizedResponse(CohortOracle):
         place = self.places(cohort, self.check(value))[0]
         return place if entropy.coin(self.truth) else entropy.below(self.buckets), cohort
 
-    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: Seed) -> None:
         from sottovoce.kernels.draws import in_chunks
         from sottovoce.kernels.whisper import whisper_direct
 

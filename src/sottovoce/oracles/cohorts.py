@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sottovoce.ground.arguments import power_of_two, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import LARGEST_SALT, bucket, keyed_hash, keys
+from sottovoce.ground.seeds import Seed, draws
 from sottovoce.oracles.base import Floats, Integers, Noise, SummedOracle
 from sottovoce.oracles.layout import Field
 from sottovoce.schema import OPEN
@@ -130,9 +131,9 @@ class CohortOracle(SummedOracle):
         columns = [hash_buckets(keys, values, self.buckets) for keys in own]
         return np.stack(columns, axis=1)
 
-    def _cohort_column(self, count: int, seed: int) -> NDArray[np.uint64]:
-        draws = np.random.Generator(np.random.PCG64([seed, 1]))
-        return draws.integers(0, self.cohorts, count, dtype=np.uint64)
+    def _cohort_column(self, count: int, seed: Seed) -> NDArray[np.uint64]:
+        found: NDArray[np.uint64] = draws(seed, 1).integers(0, self.cohorts, count, np.uint64)
+        return found
 
     @property
     def _cohort_field(self) -> Field:

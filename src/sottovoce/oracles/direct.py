@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.seeds import Seed
 from sottovoce.oracles.base import Integers, Noise, PureOracle, SummedOracle, tally, tally_groups
 from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.layout import Field, Layout, Payload
@@ -68,7 +69,7 @@ class GeneralizedRandomizedResponse(PureOracle, SummedOracle):
     def muted(self) -> Self:
         return replace(self, truth=0)  # never the value: uniform
 
-    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: Seed) -> None:
         from sottovoce.kernels.draws import in_chunks
         from sottovoce.kernels.whisper import whisper_direct
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.hashes import scramble_below
+from sottovoce.ground.seeds import Seed
 from sottovoce.oracles.base import Integers, Noise, SummedOracle
 from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.hashing import HashedResponse
@@ -147,7 +148,7 @@ class FieldLocalHashing(HashedResponse, SummedOracle):
         place = ((factor + 1) * point + shift) % self.prime
         return place * self.hash_size // self.prime
 
-    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: Seed) -> None:
         from sottovoce.kernels.draws import in_chunks
         from sottovoce.kernels.field_hashing import whisper_field
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.seeds import Seed
 from sottovoce.oracles.base import (
     Integers,
     Noise,
@@ -97,7 +98,7 @@ class HadamardResponse(PureOracle, SummedOracle):
             column ^= row & -row
         return column
 
-    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: Seed) -> None:
         from sottovoce.kernels.draws import in_chunks
         from sottovoce.kernels.whisper import whisper_columns
 
@@ -214,7 +215,7 @@ class HadamardRandomizedResponse(PureOracle, SummedOracle):
         sign = (coefficient + 1 & value).bit_count() & 1
         return coefficient, sign if entropy.coin(self.agree) else 1 - sign
 
-    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: Seed) -> None:
         from sottovoce.kernels.draws import in_chunks
         from sottovoce.kernels.whisper import whisper_coefficients
 

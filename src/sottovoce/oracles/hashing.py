@@ -17,6 +17,7 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import bucket, keyed_hash, scramble
+from sottovoce.ground.seeds import Seed
 from sottovoce.kernels.fields import write_field
 from sottovoce.oracles.base import MANY, Integers, PureOracle, SummedOracle
 from sottovoce.oracles.blankets import Blanket
@@ -143,7 +144,7 @@ class LocalHashing(_ToBits, SummedOracle):
             for place in range(self.hash_bits)
         )
 
-    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: Seed) -> None:
         from sottovoce.kernels.draws import in_chunks
         from sottovoce.kernels.hashing import whisper_linear
 
@@ -291,7 +292,7 @@ class SeededLocalHashing(_SeededResponse):
         answer = bucket(keyed_hash(seed, self.check(value)), self.hash_size)
         return seed, answer if entropy.coin(self.truth) else entropy.below(self.hash_size)
 
-    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: Seed) -> None:
         from sottovoce.kernels.draws import in_chunks
         from sottovoce.kernels.hashing import whisper_seeded
 
@@ -392,7 +393,7 @@ class WideLocalHashing(_ToBits, _SeededResponse):
         low = super()._column(column)
         return np.stack([np.zeros_like(low), low], axis=1)
 
-    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: Seed) -> None:
         from sottovoce.kernels.draws import in_chunks
         from sottovoce.kernels.wide import whisper_wide
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sottovoce.ground.arguments import share
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import CorruptReport, InvalidInput
+from sottovoce.ground.seeds import Seed
 from sottovoce.oracles.base import Floats, Integers, Noise, SummedOracle
 from sottovoce.oracles.blankets import Blanket, no_blanket
 from sottovoce.oracles.layout import Field, Layout, Payload
@@ -130,7 +131,7 @@ class SummedHistogramEncoding(SummedOracle):
         if cells.size and (int(cells.max()) > MAX_NOISY_CELL or int(cells.min()) < -MAX_NOISY_CELL):
             raise CorruptReport("payload: a cell must lie within 2^30 grid steps")
 
-    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: Seed) -> None:
         from sottovoce.kernels.draws import in_chunks
         from sottovoce.kernels.whisper import whisper_laplace
 

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sottovoce.ground.arguments import whole
-from sottovoce.ground.entropy import Entropy, Seeded, exact_law
+from sottovoce.ground.entropy import Entropy, exact_law
 from sottovoce.ground.errors import InvalidInput, NotEnumerable
+from sottovoce.ground.seeds import Seed, checked_seed, entropy_of
 from sottovoce.oracles.blankets import Blanket, no_blanket
 from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.shape import Shape
@@ -161,14 +162,17 @@ class Randomizer(Shape):
 
     # -- many devices at once
 
-    def simulate(self, values: ArrayLike, seed: int) -> Payload:
-        """The packed reports of many devices, one row each, with the law of :meth:`randomize`."""
+    def simulate(self, values: ArrayLike, seed: Seed) -> Payload:
+        """The packed reports of many devices, one row each, with the law of :meth:`randomize`.
+
+        Without a seed (None) every coin is the operating system's.
+        """
         column = self._column(values)
         payload = np.zeros((len(column), self.layout.bytes), np.uint8)
-        self._simulate(column, payload, whole("seed", seed, 0, 1 << 128))
+        self._simulate(column, payload, checked_seed(seed))
         return payload
 
-    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
-        entropy = Seeded(seed)
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: Seed) -> None:
+        entropy = entropy_of(seed)
         for row, value in enumerate(values.tolist()):
             payload[row] = np.frombuffer(self.pack(self.randomize(value, entropy)), np.uint8)

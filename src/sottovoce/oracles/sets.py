@@ -16,6 +16,7 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import bucket, keyed_hash
+from sottovoce.ground.seeds import Seed, checked_seed
 from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.hashing import MOST_HASH_SIZE, SeededLocalHashing
 from sottovoce.oracles.layout import Payload
@@ -118,7 +119,7 @@ class SetLocalHashing(SeededLocalHashing):
             answer += each <= answer
         return seed, answer
 
-    def simulate(self, values: ArrayLike | Sets, seed: int) -> Payload:
+    def simulate(self, values: ArrayLike | Sets, seed: Seed) -> Payload:
         """The packed reports of many devices: of one value each, or of a column of sets."""
         from sottovoce.kernels.draws import in_chunks
         from sottovoce.kernels.sets import whisper_sets
@@ -138,7 +139,7 @@ class SetLocalHashing(SeededLocalHashing):
                 bounds, codes, seeds[rows], answers[rows], self.hash_size, self.length, coin, state
             )
 
-        in_chunks(len(values), whole("seed", seed, 0, 1 << 128), work)
+        in_chunks(len(values), checked_seed(seed), work)
         payload = np.zeros((len(values), self.layout.bytes), np.uint8)
         self.layout.write(payload, "seed", seeds)
         self.layout.write(payload, "answer", answers)

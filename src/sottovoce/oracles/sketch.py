@@ -16,6 +16,7 @@ from sottovoce.ground.arguments import power_of_two, whole
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import LARGEST_SALT, bucket, keyed_hash, keys
+from sottovoce.ground.seeds import Seed, draws
 from sottovoce.oracles.base import Floats, Integers, Noise, PureOracle, SummedOracle, tally
 from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.layout import Field, Layout, Payload
@@ -79,9 +80,9 @@ class _Sketch(PureOracle, SummedOracle):
         )
         return found
 
-    def _functions(self, count: int, seed: int) -> NDArray[np.uint64]:
-        draws = np.random.Generator(np.random.PCG64([seed, 1]))
-        return draws.integers(0, self.hashes, count, dtype=np.uint64)
+    def _functions(self, count: int, seed: Seed) -> NDArray[np.uint64]:
+        found: NDArray[np.uint64] = draws(seed, 1).integers(0, self.hashes, count, np.uint64)
+        return found
 
     @property
     def state_shape(self) -> tuple[int, ...]:
@@ -244,7 +245,7 @@ class CountMeanSketch(_Sketch):
         place = self._bucket(function, self.check(value))
         return toss_bits(place, self.width, self.one, self.zero, entropy), function
 
-    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: Seed) -> None:
         functions = self._functions(values.size, seed)
         places = self._buckets(functions, values)[:, None]
         simulate_bits(places, payload, self.width, self.one, self.zero, seed)
@@ -336,7 +337,7 @@ class HadamardCountMeanSketch(_Sketch):
         sign = (self._bucket(function, self.check(value)) & place).bit_count() & 1
         return sign if entropy.coin(self.truth) else entropy.bits(1), place, function
 
-    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: Seed) -> None:
         from sottovoce.kernels.draws import in_chunks
         from sottovoce.kernels.whisper import whisper_signs
 

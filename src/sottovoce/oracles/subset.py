@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import CorruptReport, InvalidInput
+from sottovoce.ground.seeds import Seed
 from sottovoce.kernels.fields import ones_per_row
 from sottovoce.oracles.base import Integers, Noise, PureOracle, SummedOracle
 from sottovoce.oracles.blankets import Blanket
@@ -112,7 +113,7 @@ class SubsetSelection(PureOracle, SummedOracle):
         if len(payload) and bool((ones_per_row(payload) != self.chosen).any()):
             raise CorruptReport(f"payload: a report must hold exactly {self.chosen} values")
 
-    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: Seed) -> None:
         from sottovoce.kernels.draws import in_chunks
         from sottovoce.kernels.whisper import whisper_subset
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.seeds import Seed
 from sottovoce.oracles.base import Integers, PureOracle, SummedOracle
 from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.layout import Field, Layout, Payload
@@ -71,7 +72,7 @@ class UnaryEncoding(PureOracle, SummedOracle):
     def randomize(self, value: int, entropy: Entropy) -> int:
         return toss_bits(self.check(value), self.size, self.one, self.zero, entropy)
 
-    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: Seed) -> None:
         simulate_bits(values[:, None], payload, self.size, self.one, self.zero, seed)
 
     def _accumulate(self, state: Integers, payload: Payload, weights: Integers | None) -> Integers:
@@ -158,7 +159,7 @@ def toss_bits(place: int, width: int, one: int, zero: int, entropy: Entropy) -> 
 
 
 def simulate_bits(
-    positions: NDArray[np.uint64], payload: Payload, width: int, one: int, zero: int, seed: int
+    positions: NDArray[np.uint64], payload: Payload, width: int, one: int, zero: int, seed: Seed
 ) -> None:
     """Fill rows with noisy bit vectors whose true ones are at ``positions`` (a row a person)."""
     from sottovoce.kernels.draws import in_chunks

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import WHOLE, Entropy
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.seeds import Seed
 from sottovoce.oracles.base import Floats, Integers, Noise, SummedOracle, in_order, tally
 from sottovoce.oracles.blankets import Blanket
 from sottovoce.oracles.layout import Field, Layout, Payload
@@ -126,7 +127,7 @@ class SquareWave(SummedOracle):
             return value + entropy.below(self.near)
         return entropy.below(self.places)
 
-    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: int) -> None:
+    def _simulate(self, values: NDArray[np.uint64], payload: Payload, seed: Seed) -> None:
         from sottovoce.kernels.draws import in_chunks
         from sottovoce.kernels.whisper import whisper_near
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sottovoce.device.columns import whisper_block
 from sottovoce.device.simulation import BLOCK_PEOPLE, simulate_added, simulate_block
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
@@ -15,8 +16,6 @@ from sottovoce.protocol.reports import STREAM_BATCH, Reports
 if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
     from sottovoce.sending.rounds import SeriesMembership
-
-DEVICES_PER_STEP = 500  # how often the bar moves
 
 
 def whispers(
@@ -28,58 +27,35 @@ def whispers(
 ) -> Iterator[Reports]:
     """The reports of everybody in a file, by the batch; of ``members`` those whose round it is.
 
-    Without ``seed`` every row is a device that draws from the operating system's entropy. With one
+    Without ``seed`` every row is a device that draws its coins from the operating system. With one
     the crowd is simulated, as :func:`sottovoce.simulate` does: equal rows in a CSV file, a Parquet
     file and a table then give equal reports, and a row has one round in all plans.
     """
     done = 0
     for number, table in enumerate(batches(path, plan, BLOCK_PEOPLE)):
-        if seed is None:
-            mine = None if members is None else members.answering(done, table.num_rows)
-            yield _devices(plan, path, table, done, advance, mine)
-        else:
-            yield _simulated(plan, path, table, done, seed, number)
+        mine = None if members is None else members.answering(done, table.num_rows)
+        try:
+            if seed is None:
+                told = whisper_block(plan, table, mine)
+            else:
+                told = simulate_block(plan, table, seed, number)
+        except InvalidInput:
+            _name_row(plan, path, table, done)
+            raise
+        yield told
         done += table.num_rows
         advance(done)
     if seed is not None and done and plan.shuffling is not None:
         yield simulate_added(plan, seed)
 
 
-def _devices(
-    plan: Plan,
-    path: Path,
-    table: Any,
-    before: int,
-    advance: Callable[[int], None],
-    mine: Any = None,
-) -> Reports:
-    from sottovoce.device.client import Client
-    from sottovoce.sending.rounds import state_of
-
-    told = []
+def _name_row(plan: Plan, path: Path, table: Any, before: int) -> None:
+    """Refuse a table with the row of the first person who has no valid answer, if there is one."""
     for place, record in enumerate(table.to_pylist(), start=before + 1):
-        if mine is not None and not mine[place - before - 1]:
-            continue
         try:
-            state = None if mine is None else state_of(plan)
-            told.append(Client(plan, state, invalid="raise").report(record))
+            encoded(plan, record)
         except InvalidInput as wrong:
             raise InvalidInput(f"people ({path}): row {place}: {wrong}") from None
-        if place % DEVICES_PER_STEP == 0:
-            advance(place)
-    return Reports.collect(plan, told)
-
-
-def _simulated(plan: Plan, path: Path, table: Any, before: int, seed: int, block: int) -> Reports:
-    try:
-        return simulate_block(plan, table, seed, block)
-    except InvalidInput:
-        for place, record in enumerate(table.to_pylist(), start=before + 1):
-            try:
-                encoded(plan, record)
-            except InvalidInput as wrong:
-                raise InvalidInput(f"people ({path}): row {place}: {wrong}") from None
-        raise
 
 
 def batches(path: Path, plan: Plan, rows: int = STREAM_BATCH) -> Iterator[Any]:
@@ -95,21 +71,24 @@ def batches(path: Path, plan: Plan, rows: int = STREAM_BATCH) -> Iterator[Any]:
 
 
 def row_count(path: Path) -> int | None:
-    """How many rows a Parquet file has; None if only reading it would tell."""
+    """How many rows a file has: what a Parquet file says, or a first look through a CSV file.
+
+    None if it cannot be read; whoever reads it then says why.
+    """
     pa = imported("pyarrow")
     pq = imported("pyarrow.parquet")
 
-    if path.suffix.lower() not in PARQUET_ENDINGS:
-        return None
     try:
-        return int(pq.read_metadata(path).num_rows)
+        if path.suffix.lower() in PARQUET_ENDINGS:
+            return int(pq.read_metadata(path).num_rows)
+        names, parse = _csv_header(path)
+        return sum(int(piece.num_rows) for piece in _csv_pieces(path, parse, names[:1]))
     except (pa.ArrowException, OSError):
         return None
 
 
-def _csv(path: Path, plan: Plan) -> Iterator[Any]:
-    """Every column as text: types guessed from the first block would not fit the next."""
-    pa = imported("pyarrow")
+def _csv_header(path: Path) -> tuple[list[str], Any]:
+    """The names of a CSV file's columns, and how it is to be parsed."""
     csv = imported("pyarrow.csv")
 
     parse = csv.ParseOptions(newlines_in_values=True)
@@ -117,14 +96,26 @@ def _csv(path: Path, plan: Plan) -> Iterator[Any]:
         names = header.schema.names
     # of one column a blank line is a person who says nothing
     parse.ignore_empty_lines = len(names) > 1
-    wanted = _checked_columns(path, names, plan)
+    return names, parse
+
+
+def _csv_pieces(path: Path, parse: Any, wanted: Sequence[str]) -> Iterator[Any]:
+    """Some columns as text: types guessed from the first block would not fit the next."""
+    pa = imported("pyarrow")
+    csv = imported("pyarrow.csv")
+
     convert = csv.ConvertOptions(
         column_types={name: pa.string() for name in wanted},
-        include_columns=wanted,
+        include_columns=list(wanted),
         strings_can_be_null=False,
     )
     with csv.open_csv(path, parse_options=parse, convert_options=convert) as reader:
         yield from reader
+
+
+def _csv(path: Path, plan: Plan) -> Iterator[Any]:
+    names, parse = _csv_header(path)
+    yield from _csv_pieces(path, parse, _checked_columns(path, names, plan))
 
 
 def _parquet(path: Path, plan: Plan) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.files import replacing
+from sottovoce.ground.seeds import SystemDraws
 from sottovoce.sending.journal import is_at, is_locked, sync_folder
 
 if TYPE_CHECKING:
@@ -122,11 +123,8 @@ class SeriesMembership:
             self.save()
 
     def _draw(self, count: int) -> None:
-        from sottovoce.ground.entropy import System
-
-        entropy, total = System(), sum(self._series.shares)
         missing = max(0, count - len(self._rounds))
-        tickets = np.array([entropy.below(total) for _ in range(missing)], np.int64)
+        tickets = SystemDraws().integers(0, sum(self._series.shares), missing)
         self._rounds = np.concatenate(
             [self._rounds, self._series.at_column(tickets).astype(np.uint16)]
         )

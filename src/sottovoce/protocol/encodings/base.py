@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.seeds import Seed
 from sottovoce.oracles import Oracle
 from sottovoce.protocol.guarantee import Guarantee
 from sottovoce.schema import CODE, Schema
@@ -32,7 +33,7 @@ class Encoding(ABC):
         """The value of one record."""
 
     @abstractmethod
-    def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Any:
+    def encode_columns(self, codes: Mapping[str, Any], seed: Seed) -> Any:
         """The values of many records: a column of integers, or words where they exceed 64 bits."""
 
     @abstractmethod

@@ -15,6 +15,7 @@ import numpy as np
 from sottovoce.ground.arguments import fraction, whole
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.seeds import Seed, draws
 from sottovoce.oracles import Oracle, oracle
 from sottovoce.oracles.sets import SetLocalHashing
 from sottovoce.oracles.thresholds import exp, log_down, log_ratio, parse_epsilon
@@ -134,12 +135,12 @@ class Padded(_OfSet):
         # a random dummy of those that pad: any of them, equally likely
         return held[place] if place < len(held) else self.count + entropy.below(self.length)
 
-    def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Codes:
+    def encode_columns(self, codes: Mapping[str, Any], seed: Seed) -> Codes:
         held = self.held_column(codes[self.attribute])
-        draws = np.random.Generator(np.random.PCG64(seed))
+        drawn = draws(seed)
         lengths = held.lengths
-        places = draws.integers(0, np.maximum(lengths, self.length))
-        values = (self.count + draws.integers(0, self.length, len(held))).astype(np.uint64)
+        places = drawn.integers(0, np.maximum(lengths, self.length))
+        values: Codes = (self.count + drawn.integers(0, self.length, len(held))).astype(np.uint64)
         real = places < lengths
         values[real] = held.codes[held.starts[:-1][real] + places[real]]
         return values
@@ -206,7 +207,7 @@ class Held(_OfSet):
     def encode(self, codes: Mapping[str, Any], entropy: Entropy) -> int:
         return min(len(self.held(codes[self.attribute])), self.most)
 
-    def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Codes:
+    def encode_columns(self, codes: Mapping[str, Any], seed: Seed) -> Codes:
         held = self.held_column(codes[self.attribute])
         return np.minimum(held.lengths, self.most).astype(np.uint64)
 
@@ -240,7 +241,7 @@ class Drawn(_OfSet):
         kept = entropy.subset(len(held), self.length)
         return tuple(each for place, each in enumerate(held) if kept >> place & 1)
 
-    def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Sets:
+    def encode_columns(self, codes: Mapping[str, Any], seed: Seed) -> Sets:
         held = self.held_column(codes[self.attribute])
         lengths = held.lengths
         owners = np.repeat(np.arange(len(held)), lengths)
@@ -248,8 +249,8 @@ class Drawn(_OfSet):
         # the members of sets that are too long
         long = np.flatnonzero((lengths > self.length)[owners])
         if len(long):
-            draws = np.random.Generator(np.random.PCG64(seed))
-            order = long[np.lexsort((draws.random(len(long)), owners[long]))]
+            drawn = draws(seed)
+            order = long[np.lexsort((drawn.random(len(long)), owners[long]))]
             first = np.searchsorted(owners[order], owners[order], side="left")
             keep[order[np.arange(len(order)) - first >= self.length]] = False
         starts = np.concatenate([[0], np.cumsum(np.minimum(lengths, self.length))])

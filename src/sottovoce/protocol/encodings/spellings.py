@@ -12,6 +12,7 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.hashes import permuted, tag
+from sottovoce.ground.seeds import Seed
 from sottovoce.protocol.encodings.base import Encoding
 from sottovoce.schema import SPELLING, Codes, Schema, Words
 
@@ -70,7 +71,7 @@ class Window(Encoding):
     def encode(self, codes: Mapping[str, Any], entropy: Entropy) -> int:
         return self.place(codes[self.attribute])
 
-    def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Codes | Words:
+    def encode_columns(self, codes: Mapping[str, Any], seed: Seed) -> Codes | Words:
         from sottovoce.kernels.spelling import permute_words
 
         words = codes[self.attribute]
@@ -149,7 +150,7 @@ class Extensions(Encoding):
                 )
         return self.size - 1
 
-    def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Codes:
+    def encode_columns(self, codes: Mapping[str, Any], seed: Seed) -> Codes:
         from sottovoce.kernels.spelling import window_words
 
         words = np.ascontiguousarray(codes[self.attribute])

@@ -13,6 +13,7 @@ import numpy as np
 from sottovoce.ground.arguments import LARGEST_INTEGER, whole
 from sottovoce.ground.entropy import Entropy
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.seeds import Seed
 from sottovoce.protocol.encodings.base import Encoding
 from sottovoce.schema import Codes, Schema
 
@@ -42,7 +43,7 @@ class Cells(Encoding):
             cell = cell * size + codes[name]
         return cell
 
-    def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Codes:
+    def encode_columns(self, codes: Mapping[str, Any], seed: Seed) -> Codes:
         cell: Codes = codes[self.attributes[0]]
         for name, size in zip(self.attributes[1:], self.sizes[1:], strict=True):
             cell = cell * np.uint64(size) + codes[name]
@@ -92,7 +93,7 @@ class Parities(Encoding):
             value = value << 1 | ones & 1
         return value
 
-    def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Codes:
+    def encode_columns(self, codes: Mapping[str, Any], seed: Seed) -> Codes:
         value = np.zeros(len(codes[self.attributes[0]]), np.uint64)
         for product in self.products:
             ones = np.zeros(len(value), np.uint64)
@@ -187,7 +188,7 @@ class Grid(Encoding):
             cell = cell * count + interval
         return cell
 
-    def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Codes:
+    def encode_columns(self, codes: Mapping[str, Any], seed: Seed) -> Codes:
         cell = np.zeros(len(codes[self.attributes[0]]), np.uint64)
         for place, count in enumerate(self.shape):
             shifted = codes[self.attributes[place]] + np.uint64(self.shifts[place])
@@ -244,7 +245,7 @@ class Intervals(Encoding):
     def encode(self, codes: Mapping[str, Any], entropy: Entropy) -> int:
         return bisect_right(self.cuts, codes[self.attributes[0]])
 
-    def encode_columns(self, codes: Mapping[str, Any], seed: int) -> Codes:
+    def encode_columns(self, codes: Mapping[str, Any], seed: Seed) -> Codes:
         cuts = np.array(self.cuts, np.uint64)
         found = np.searchsorted(cuts, codes[self.attributes[0]], side="right")
         return np.asarray(found, np.uint64)

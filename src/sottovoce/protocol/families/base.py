@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.arguments import LARGEST_INTEGER, whole
+from sottovoce.ground.seeds import Seed
 from sottovoce.oracles import Oracle
 from sottovoce.oracles.blankets import Blanket
 from sottovoce.protocol.encodings import Ask
@@ -262,7 +263,7 @@ class Family(ABC):
 
     @abstractmethod
     def values(
-        self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int
+        self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: Seed
     ) -> list[Any]:
         """What each ask of a batch encodes, a column per ask; encodings that draw use ``seed``."""
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.seeds import Seed, shifted
 from sottovoce.oracles import Oracle
 from sottovoce.protocol.families.base import (
     Batch,
@@ -96,13 +97,13 @@ class Listed(Family):
             yield Batch(number, rows, oracles[number])
 
     def values(
-        self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int
+        self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: Seed
     ) -> list[Any]:
         encodings = [ask.encoding for ask in self[batch.number].asks]
         columns = []
         for place, each in enumerate(encodings):
             own = {name: codes[name][batch.rows] for name in each.attributes}
-            columns.append(each.encode_columns(own, seed + place))
+            columns.append(each.encode_columns(own, shifted(seed, place)))
         return columns
 
     def to_json(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.seeds import Seed
 from sottovoce.oracles import Oracle, PureOracle
 from sottovoce.oracles import from_json as oracle_from_json
 from sottovoce.oracles.thresholds import parse_epsilon
@@ -210,7 +211,7 @@ class Signs(Family):
             yield Batch(number, rows, oracles[number])
 
     def values(
-        self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int
+        self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: Seed
     ) -> list[Codes]:
         members, masks = self.reach(batch.number, column[batch.rows])
         table = np.stack([codes[name][batch.rows] for name in self._names], axis=1)

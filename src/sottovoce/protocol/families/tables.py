@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.ground.seeds import Seed
 from sottovoce.oracles import Oracle
 from sottovoce.protocol.encodings import Ask, Cells
 from sottovoce.protocol.families.base import Batch, Cohort, Family, rows_by
@@ -92,7 +93,7 @@ class TableFamily(Family):
             yield Batch(number, rows, (self._oracles[int(known[number])],))
 
     def values(
-        self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: int
+        self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: Seed
     ) -> list[Codes]:
         members = self._members_column(column[batch.rows])  # (people, attributes of a table)
         columns = [codes[name][batch.rows] for name in self._names]

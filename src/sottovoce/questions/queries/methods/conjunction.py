@@ -11,8 +11,6 @@ import numpy as np
 
 from sottovoce.ground.arguments import whole
 from sottovoce.oracles import PureOracle, oracle
-from sottovoce.oracles.base import Integers
-from sottovoce.oracles.layout import Payload
 from sottovoce.oracles.thresholds import shared
 from sottovoce.protocol.encodings import Ask, Grid
 from sottovoce.protocol.families import Cohort, Family, Listed
@@ -24,6 +22,7 @@ from sottovoce.questions.queries.hierarchy import Hierarchies
 from sottovoce.questions.queries.levels import squares_of
 from sottovoce.questions.queries.method import QueryMethod
 from sottovoce.questions.queries.methods.hierarchical import MAX_FANOUT, THESIS_FANOUT
+from sottovoce.questions.queries.models.product_sums import LevelWeights, ProductSums
 from sottovoce.questions.queries.target import Target
 from sottovoce.schema import Schema
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
 
 MAX_BITS = 1 << 14  # of a report
-PEOPLE_AT_ONCE = 1 << 13
 
 
 class SplitAndConjunction(QueryMethod):
@@ -138,29 +136,22 @@ class ConjunctionTable(FittedTable):
     def joint(self, terms: Sequence[Term]) -> Joint:
         parts = self.hierarchies.decompose(terms)
         plan = self.aggregate.plan
-        coins = [cast(PureOracle, source) for source in plan.cohorts[0].oracles]
         used = self._used(parts)
-
-        def moments(payloads: list[Payload], counts: Integers | None) -> Floats:
-            total = np.zeros((len(terms) + 1, len(terms)))
-            for start in range(0, len(payloads[0]) if payloads else 0, PEOPLE_AT_ONCE):
-                rows = slice(start, start + PEOPLE_AT_ONCE)
-                own = [payload[rows] for payload in payloads]
-                weights = np.ones(len(own[0])) if counts is None else counts[rows].astype(float)
-                each = self._products(own, used, parts, coins)  # (people, terms)
-                weighted = each * weights[:, None]
-                total[0] += weighted.sum(axis=0)
-                total[1:] += weighted.T @ each
-            return total
-
         if not used:  # the whole along every dimension, which is known
             values = np.prod([of_axis[0][:, 0] for of_axis in parts], axis=0)
             return Joint(values, np.zeros((len(terms), len(terms))))
+        sources = plan.cohorts[0].oracles
+        levels = [
+            LevelWeights.of(axis, cast(PureOracle, sources[ask]), parts[axis][depth])
+            for axis, depth, ask in used
+        ]
+        wholes = [of_axis[0][:, 0] for of_axis in parts]
+        sums = ProductSums.of(wholes, levels, self.aggregate.magnitude)
         asks = [ask for _, _, ask in used]
-        totals = self.aggregate.over_rows(0, asks, cast(Any, moments))
-        found = np.asarray(totals / self.aggregate.people, float)
-        means = found[0]
-        return Joint(means, (found[1:] - np.outer(means, means)) / self.worth)
+        first, second = sums.read(self.aggregate.over_rows(0, asks, sums))
+        people = self.aggregate.people
+        means = first / people
+        return Joint(means, (second / people - np.outer(means, means)) / self.worth)
 
     def _used(self, parts: Sequence[Sequence[Floats]]) -> list[tuple[int, int, int]]:
         """(dimension, level, ask) of all levels of which any term takes an interval."""
@@ -172,22 +163,3 @@ class ConjunctionTable(FittedTable):
                     found.append((axis, depth, ask))
                 ask += 1
         return found
-
-    def _products(
-        self,
-        payloads: Sequence[Payload],
-        used: Sequence[tuple[int, int, int]],
-        parts: Sequence[Sequence[Floats]],
-        coins: Sequence[PureOracle],
-    ) -> Floats:
-        """What each person says of each term, right on average: (people, terms)."""
-        # along each dimension, beginning with the whole
-        sums = [np.tile(of_axis[0][:, 0], (len(payloads[0]), 1)) for of_axis in parts]
-        for payload, (axis, depth, ask) in zip(payloads, used, strict=True):
-            source = coins[ask]
-            bits = np.unpackbits(payload, axis=1, count=source.size, bitorder="little")
-            weights = parts[axis][depth]  # (terms, intervals)
-            taken = np.flatnonzero(weights.any(axis=0))
-            said = bits[:, taken].astype(float) @ weights[:, taken].T
-            sums[axis] += (said - source.q * weights.sum(axis=1)) / source.gap
-        return np.asarray(np.prod(sums, axis=0))
