@@ -18,7 +18,7 @@ from sottovoce.protocol.families import (
     Family,
     Listed,
     Subsets,
-    Views,
+    ViewFamily,
 )
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
@@ -54,7 +54,7 @@ def views(epsilon: Decimal) -> Family:
     """Sets of several orders, whose tables have several sizes."""
     sets = [(2,), (0, 2), (1, 3), (0, 1), (0, 2, 3)]
     sizes = {prod(SIZES[place] for place in own) for own in sets}
-    return Views(SCHEMA, NAMES, sets, [oracle_by("grr", size, epsilon) for size in sizes])
+    return ViewFamily(SCHEMA, NAMES, sets, [oracle_by("grr", size, epsilon) for size in sizes])
 
 
 def signs(epsilon: Decimal) -> Family:

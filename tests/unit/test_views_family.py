@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
-from sottovoce.protocol.families import Listed, Views, blocks_of, views_of
+from sottovoce.protocol.families import Listed, ViewFamily, blocks_of, views_of
 from sottovoce.protocol.families import views as views_module
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.methods import method
@@ -91,7 +91,7 @@ def test_a_plan_that_lists_its_views_is_read_and_estimates_the_same() -> None:
     plan = sv.plan(SMALL, asked, epsilon=2.0, people=4000)
     old = sv.Plan.from_json(listed_text(plan, views))
     assert isinstance(old.cohorts, Listed)
-    assert isinstance(plan.cohorts, Views)
+    assert isinstance(plan.cohorts, ViewFamily)
     assert old.question.cohorts(SMALL, old.terms) == old.cohorts
     draws = np.random.default_rng(1)
     people = {name: draws.integers(0, 2, 4000) for name in SMALL}

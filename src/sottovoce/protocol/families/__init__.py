@@ -9,11 +9,11 @@ from sottovoce.protocol.families.choices import Choices, Places
 from sottovoce.protocol.families.listed import Listed
 from sottovoce.protocol.families.signs import MOST_TICKETS, SHAPES, Block, Signs
 from sottovoce.protocol.families.subsets import Subsets, products_of
-from sottovoce.protocol.families.views import Views, blocks_of, views_of
+from sottovoce.protocol.families.views import ViewFamily, blocks_of, views_of
 
 __all__ = [
     "FAMILIES", "MOST_TICKETS", "SHAPES", "Batch", "Block", "Choices", "Cohort", "Family", "Keep",
-    "Listed", "Places", "Signs", "Subsets", "Views", "blocks_of", "products_of", "rows_by",
+    "Listed", "Places", "Signs", "Subsets", "ViewFamily", "blocks_of", "products_of", "rows_by",
     "share_of", "views_of",
 ]  # fmt: skip
 
@@ -22,7 +22,7 @@ __all__ = [
 FAMILIES: Mapping[str, type[Family]] = {
     "listed": Listed,
     "subsets": Subsets,
-    "views": Views,
+    "views": ViewFamily,
     "signs": Signs,
     "together": Listed,
 }

@@ -107,14 +107,14 @@ def _ranks_of(runs: Any, total: int, most: int) -> list[int]:
     return ranks
 
 
-class Views(TableFamily):
+class ViewFamily(TableFamily):
     """One cohort for each of some sets of attributes, small sets first, in the order of their
-    members.
+    members. Attributes that none of them holds are left out.
 
     >>> import sottovoce as sv
     >>> schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Boolean())
     >>> oracle = sv.oracle("grr", size=4, epsilon=1)
-    >>> family = Views(schema, ["a", "b", "c"], [(0, 2), (0, 1)], [oracle])
+    >>> family = ViewFamily(schema, ["a", "b", "c"], [(0, 2), (0, 1)], [oracle])
     >>> [cohort.attributes for cohort in family]
     [('a', 'b'), ('a', 'c')]
     """
@@ -128,11 +128,15 @@ class Views(TableFamily):
         views: Iterable[View],
         oracles: Iterable[Oracle],
     ) -> None:
-        super().__init__(schema, attributes)
-        self._blocks = blocks_of(len(self._names), views)
-        self._views = views_of(len(self._names), self._blocks)
-        if not self._views:
+        given = [tuple(view) for view in views]
+        held = sorted({place for view in given for place in view})
+        if not held:
             raise InvalidInput("a plan must have at least one cohort")
+        super().__init__(schema, [attributes[place] for place in held])
+        number = {place: new for new, place in enumerate(held)}
+        sets = [tuple(number[place] for place in view) for view in given]
+        self._blocks = blocks_of(len(held), sets)
+        self._views = views_of(len(held), self._blocks)
         by_size = {oracle.size: oracle for oracle in oracles}
         if not self._tables_by_size.keys() <= by_size.keys():
             raise InvalidInput("plan: an oracle of its cohorts' tables is missing")
@@ -154,12 +158,6 @@ class Views(TableFamily):
         counts = Counter(prod(self._sizes[place] for place in view) for view in self._views)
         return dict(sorted(counts.items()))
 
-    @cached_property
-    def attributes(self) -> tuple[str, ...]:
-        """Those that any view holds."""
-        held = {place for view in self._views for place in view}
-        return tuple(self._names[place] for place in sorted(held))
-
     def __len__(self) -> int:
         return len(self._views)
 
@@ -178,7 +176,7 @@ class Views(TableFamily):
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> Views:
+    def from_json(cls, data: Mapping[str, Any], schema: Schema) -> ViewFamily:
         views = views_of(len(data["attributes"]), data["blocks"])
         oracles = [oracle_from_json(each) for each in data["oracles"]]
         made = cls(schema, data["attributes"], views, oracles)

@@ -21,8 +21,7 @@ from sottovoce.ground.arguments import plain_option, share, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Oracle, oracle
 from sottovoce.protocol.encodings import Cells, Encoding
-from sottovoce.protocol.families import Family, blocks_of
-from sottovoce.protocol.families import Views as FamilyOfViews
+from sottovoce.protocol.families import Family, ViewFamily, blocks_of
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import view_shares
 from sottovoce.questions.marginals.method import Fit, Floats, MarginalMethod, Offer
@@ -293,7 +292,7 @@ class Calm(MarginalMethod):
             return self._listed(schema, work, epsilon, options)  # a plan that lists its views
         views = self._views(work, options)
         oracles = dict.fromkeys(self._oracles(work, epsilon, views))
-        return FamilyOfViews(schema, work.names, views, oracles)
+        return ViewFamily(schema, work.names, views, oracles)
 
     def _listed(self, schema: Schema, work: Workload, epsilon: Decimal, options: Options) -> Family:
         """A cohort for each view, one by one."""
