@@ -10,8 +10,12 @@ import typer
 
 from sottovoce.cli import (  # noqa: F401  (they add their commands)
     analysis,
+    assignment_keys,
     compare_shuffled,
+    folding,
+    groups,
     marginals,
+    peos,
     popular,
     queries,
     releases,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,52 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import visible
 
 if TYPE_CHECKING:
+    from sottovoce.aggregation.aggregate import Aggregate
+    from sottovoce.analysis.raking import Raked
     from sottovoce.protocol.guarantee import Guarantee
     from sottovoce.protocol.plan import Plan
+    from sottovoce.results.cells import Mark
     from sottovoce.results.estimate import Estimate, Table
+
+
+LOCALLY: Mapping[str, Any] = {}  # who folds reports, if nobody says
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """Where the tables of an answer go beside the screen, if anywhere."""
+
+    csv: Path | None
+    xlsx: Path | None
+
+    def check(self) -> None:
+        """Refuse names that cannot be written, before anything takes long."""
+        if self.csv is not None and self.csv.suffix.lower() != ".csv" and self.csv.exists():
+            raise InvalidInput(f"csv ({self.csv}) must end in .csv, or be a folder not there yet")
+        if self.xlsx is not None and self.xlsx.suffix.lower() != ".xlsx":
+            raise InvalidInput(f"xlsx ({self.xlsx}) must end in .xlsx")
+
+    def write(
+        self,
+        made: Plan,
+        tables: Sequence[Table],
+        level: float,
+        marks: Sequence[Mark] | None = None,
+    ) -> None:
+        """All tables, whole; ``marks`` are those of popular values."""
+        from sottovoce.results.spreadsheets import write_csv_tables
+        from sottovoce.results.workbook import write_workbook
+
+        if self.csv is not None:
+            write_csv_tables(tables, self.csv, level, marks)
+        if self.xlsx is not None:
+            about = [("plan", made.id), ("guarantee", str(made.guarantee))]
+            write_workbook(tables, self.xlsx, level, about, marks)
+
+    def say(self) -> None:
+        """What was written."""
+        for path in filter(None, (self.csv, self.xlsx)):
+            typer.echo(f"Tables written to {path}")
 
 
 def asked_tables(found: Estimate, marginals: Sequence[str], k: int | None) -> list[Table]:
@@ -23,6 +67,45 @@ def asked_tables(found: Estimate, marginals: Sequence[str], k: int | None) -> li
     if k is not None:
         tables += found.marginals(k).values()
     return tables if marginals or k is not None else list(found.tables.values())
+
+
+def listened(
+    made: Plan, source: str, rake: Path | None, quiet: bool, where: Mapping[str, Any] = LOCALLY
+) -> Aggregate | Raked:
+    """What was heard; with weights if a file has the population's shares of public columns.
+
+    Args:
+        made: the plan.
+        source: where the reports are.
+        rake: the file of shares.
+        quiet: no progress bar.
+        where: who folds the reports, as :func:`sottovoce.console.reading.heard` takes it.
+    """
+    from sottovoce.console.reading import all_reports, heard
+
+    if rake is None:
+        return heard(made, source, quiet, **where)
+    from sottovoce.analysis.raking import rake as raked
+    from sottovoce.console.surveys import read_margins
+
+    return raked(made, all_reports(made, source, quiet), read_margins(rake))
+
+
+def estimated(
+    made: Plan,
+    source: str,
+    rake: Path | None,
+    quiet: bool,
+    where: Mapping[str, Any],
+    **options: Any,
+) -> Estimate:
+    """The estimate of what was heard, with ``options`` of it, those not given None or False."""
+    for option, value in options.items():
+        if rake is not None and value:
+            raise InvalidInput(f"rake: weights do not go with {option}")
+    total: Any = listened(made, source, rake, quiet, where)
+    found: Estimate = total.estimate(**(options if rake is None else {}))
+    return found
 
 
 def read_lines(path: Path) -> list[str]:
@@ -52,6 +135,7 @@ def whole_tables(
     level: float,
     as_json: bool,
     plot: Path | None,
+    files: TableFiles,
 ) -> None:
     """Print whole tables and sums over sets of their values, and draw the tables, as wanted."""
     from sottovoce.analysis.sums import asked_sums
@@ -61,6 +145,7 @@ def whole_tables(
 
     summed = asked_sums(made.schema, found, sums, repair)
     tables = [postprocess(table, repair) for table in unrepaired]
+    files.write(made, tables, level)
     if plot is not None:
         draw(tables, plot)
     if as_json:
@@ -77,6 +162,7 @@ def whole_tables(
         screen.print(sums_table(summed, level))
     if plot is not None:
         typer.echo(f"Drawn: {plot}")
+    files.say()
 
 
 def draw(tables: Sequence[Table], plot: Path) -> None:
@@ -95,6 +181,7 @@ def popular(
     plot: Path | None,
     with_tree: bool,
     following: Path | None,
+    files: TableFiles,
     refused: Mapping[str, object],
 ) -> None:
     """Print what is popular, draw it, and write the next round's plan, as far as each is wanted."""
@@ -113,6 +200,7 @@ def popular(
         if after is None:
             raise InvalidInput("next: there is no further round; this estimate is the last word")
         write_plan(after, following)
+    files.write(made, list(found.tables.values()), level, found.marks)
     if plot is not None:
         save(found.chart(with_prefixes=with_tree), str(plot))
     if as_json:
@@ -126,6 +214,7 @@ def popular(
         typer.echo(f"Next round's plan: {following}")
     if plot is not None:
         typer.echo(f"Drawn: {plot}")
+    files.say()
 
 
 def _what_follows(after: Plan) -> str:

@@ -87,12 +87,14 @@ class Ordinal(Single):
     def labels(self) -> Sequence[Label]:
         if self.bins is None:
             return range(self.low, self.high + 1)
-        span = self.high - self.low + 1
-        first = [self.low - (-code * span // self.bins) for code in range(self.bins + 1)]
         return [
-            str(start) if end - start == 1 else f"{start} to {end - 1}"
-            for start, end in pairwise(first)
+            str(first) if first == last else f"{first} to {last}" for first, last in self.spans()
         ]
+
+    def spans(self) -> Sequence[tuple[int, int]]:
+        count, width = self.size, self.high - self.low + 1
+        first = [self.low - (-code * width // count) for code in range(count + 1)]
+        return [(start, end - 1) for start, end in pairwise(first)]
 
     def options(self) -> dict[str, Any]:
         return {"low": self.low, "high": self.high, "bins": self.bins, **self._other_option()}
@@ -157,6 +159,11 @@ class Integer(Single):
 
     def labels(self) -> Sequence[Label]:
         return range(self.size) if self.size <= MOST_LABELS else super().labels()
+
+    def spans(self) -> Sequence[tuple[int, int]] | None:
+        if self.size > MOST_LABELS:
+            return None
+        return [(number, number) for number in range(self.size)]
 
     def options(self) -> dict[str, Any]:
         return {"bits": self.bits, **self._other_option()}
