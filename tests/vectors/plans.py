@@ -244,12 +244,6 @@ def _views() -> Iterator[Case]:
     body = json.loads(plan.to_json())
     body["question"]["options"]["views"] = chosen
     yield Case("views in a list", _with_cohorts(body, plan), TABLE_RECORDS, 12)
-    wide = sv.Schema(**{f"a{place}": sv.Boolean() for place in range(64)})
-    # ranks beyond 2^32
-    far = [*([*range(first, first + 57, 7)] for first in range(7)), [*range(55, 64)]]
-    records = tuple({name: place >> row & 1 for place, name in enumerate(wide)} for row in range(3))
-    plan = _marginals("joint", 2, "2", "device", wide, views=far)
-    yield Case("views of far ranks", plan, records, 6)
 
 
 SHAPES = (("parity", 1), ("parity", 3), ("corner", 2), ("corner", 4), ("star", 2), ("star", 5))
