@@ -22,6 +22,7 @@ from sottovoce.cli import (  # noqa: F401  (they add their commands)
     shufflers,
     shuffling,
     sql,
+    surveys,
 )
 from sottovoce.cli.commands import app
 from sottovoce.ground.errors import SottovoceError
