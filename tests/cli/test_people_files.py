@@ -16,7 +16,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.measure.proposals import propose
 from sottovoce.sending.cells import settled_column
-from sottovoce.sending.people import Reading, batches
+from sottovoce.sending.people import PeopleFileOptions, batches
 from tests.cli.conftest import Command
 from tests.cli.helpers import refused
 
@@ -92,7 +92,13 @@ def test_from_a_table_to_an_estimate(sottovoce: Command, source: Path, tmp_path:
 
     table = passengers()
     read = pa.concat_tables(
-        list(batches(source, sv.Plan.from_json(plan.read_bytes()), reading=Reading(None, ("*",))))
+        list(
+            batches(
+                source,
+                sv.Plan.from_json(plan.read_bytes()),
+                reading=PeopleFileOptions(None, ("*",)),
+            )
+        )
     )
     found = schema.encode_table(read, schema)
     whole = np.floor(table["Age"].fillna(-1)).astype(int)

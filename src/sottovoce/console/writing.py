@@ -31,10 +31,10 @@ def write_whispers(
     """Everybody's report into one Parquet file, whole or not there; returns how many."""
     from sottovoce.console.progress import progress
     from sottovoce.protocol.report_files import write_stream
-    from sottovoce.sending.people import Reading, row_count, whispers
+    from sottovoce.sending.people import PeopleFileOptions, row_count, whispers
     from sottovoce.sending.rounds import needed
 
-    reading = Reading(separator, tuple(ignored))
+    reading = PeopleFileOptions(separator, tuple(ignored))
     with (
         needed(made, series, seed) as members,
         progress("whispering", lambda: row_count(people, separator), quiet) as advance,

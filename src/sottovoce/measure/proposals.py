@@ -31,7 +31,7 @@ BINS = 8  # of a column of many numbers
 MOST_VALUES = 16  # different values that are listed one by one; of texts the rarer ones are merged
 FEW_PEOPLE = 64  # of fewer nobody can say whether a column is an id
 ID_SHARE = 2  # a text is one if more than one of so many people has a value of her own
-NO_ANSWER, REST = "no answer", "other"
+NO_ANSWER = "no answer"
 
 CAUTION = (
     "A schema that was made from data tells something about these people: which values occur, and",

@@ -28,7 +28,7 @@ MAX_NAMED_ROWS = 5  # in an error
 
 
 @dataclass(frozen=True)
-class Reading:
+class PeopleFileOptions:
     """How a file of people is read.
 
     Args:
@@ -40,7 +40,7 @@ class Reading:
     ignored: tuple[str, ...] = ()
 
 
-AS_IT_IS = Reading()
+AS_IT_IS = PeopleFileOptions()
 
 
 def whispers(
@@ -49,7 +49,7 @@ def whispers(
     seed: int | None,
     advance: Callable[[int], None],
     members: SeriesMembership | None = None,
-    reading: Reading = AS_IT_IS,
+    reading: PeopleFileOptions = AS_IT_IS,
 ) -> Iterator[Reports]:
     """The reports of everybody in a file, by the batch; of ``members`` those whose round it is.
 
@@ -121,7 +121,7 @@ def named_rows(rows: Sequence[int]) -> str:
 
 
 def batches(
-    path: Path, plan: Plan, rows: int = STREAM_BATCH, reading: Reading = AS_IT_IS
+    path: Path, plan: Plan, rows: int = STREAM_BATCH, reading: PeopleFileOptions = AS_IT_IS
 ) -> Iterator[Any]:
     """Arrow tables of so many rows and a shorter last one, with the columns that the plan asks
     for, whose cells are settled as :mod:`sottovoce.sending.cells` says.
@@ -164,7 +164,7 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() in PARQUET_ENDINGS
 
 
-def _parquet(path: Path, plan: Plan, reading: Reading) -> Iterator[Any]:
+def _parquet(path: Path, plan: Plan, reading: PeopleFileOptions) -> Iterator[Any]:
     pq = imported("pyarrow.parquet")
 
     with pq.ParquetFile(path) as file:
@@ -174,7 +174,7 @@ def _parquet(path: Path, plan: Plan, reading: Reading) -> Iterator[Any]:
 
 
 def _checked_columns(
-    path: Path, names: Sequence[str], plan: Plan, reading: Reading, is_indexed: bool
+    path: Path, names: Sequence[str], plan: Plan, reading: PeopleFileOptions, is_indexed: bool
 ) -> list[str]:
     """The columns to read. Unknown ones are refused by place: a name could be a person's value."""
     schema = plan.schema
