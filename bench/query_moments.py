@@ -1,13 +1,22 @@
-"""The mean and the deciles of a whispered dimension, from a table that answers queries."""
+"""The mean and the deciles of a whispered dimension, from a table that answers queries.
+
+``python -m bench.query_moments --data FOLDER`` measures the mean where the workload names it.
+"""
 
 from __future__ import annotations
 
-from math import exp
+import argparse
+from math import exp, sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.data import add_data_option, data_folder
+from bench.query_sources import SOURCES
+
+SEED = 1
 Floats = NDArray[np.float64]
 
 DECILES = np.arange(1, 10) / 10
@@ -40,6 +49,28 @@ def errors(fitted: Any, codes: NDArray[np.int64], size: int, epsilon: float) -> 
     }
 
 
+def mean_errors(data: Path, source: str, size: int, people: int, epsilon: str, runs: int) -> Floats:
+    """Squared errors of the mean over the variance of a hybrid mechanism, (runs,).
+
+    The plan is that of the default workload, which names the mean.
+    """
+    from sottovoce.api.planning import plan
+    from sottovoce.measure.queries import asked_crowd, estimated
+    from sottovoce.questions.queries.question import Queries
+    from sottovoce.questions.queries.target import Target
+
+    own = SOURCES["one"][source].load(data, size)
+    target = Target.of(own.schema, own.names, None)
+    made = plan(own.schema, Queries(list(own.names)), epsilon=epsilon, people=people)
+    found = []
+    for run in range(runs):
+        crowd = asked_crowd(own, target, people, 1, ["random"], 1, SEED, run)
+        estimate, _ = estimated(made, crowd, own, SEED, run)
+        (codes,) = crowd.crowd.columns.values()
+        found.append(errors(estimate.fitted, codes, size, float(epsilon))["mean"])
+    return np.array(found)
+
+
 def crossing(below: Floats) -> Floats:
     """The first code at or below which each decile of people lies.
 
@@ -65,3 +96,29 @@ def hybrid_variance(values: Floats, epsilon: float) -> Floats:
     piecewise = values**2 / (half - 1) + (half + 3) / (3 * (half - 1) ** 2)
     share = 1 - 1 / half if epsilon > 0.61 else 0.0  # of the piecewise mechanism
     return np.asarray(share * piecewise + (1 - share) * duchi)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the errors of the mean by epsilon."""
+    parser = argparse.ArgumentParser(prog="python -m bench.query_moments", description=__doc__)
+    parser.add_argument("--epsilons", default="0.5,1,2,5", metavar="E,E")
+    parser.add_argument("--size", type=int, default=256)
+    parser.add_argument("--people", type=int, default=100_000)
+    parser.add_argument("--runs", type=int, default=30)
+    add_data_option(parser)
+    asked = parser.parse_args(arguments)
+    data = data_folder(parser, asked.data)
+    for epsilon in asked.epsilons.split(","):
+        where = (asked.size, asked.people, epsilon, asked.runs)
+        found = np.concatenate([mean_errors(data, source, *where) for source in SOURCES["one"]])
+        error = float(found.std()) / sqrt(found.size)
+        print(
+            f"epsilon {epsilon}: {found.mean():.2f} +- {error:.2f} times the variance of a "
+            f"mechanism that asks for the mean alone ({found.size} crowds)",
+            flush=True,
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

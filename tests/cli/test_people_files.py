@@ -91,15 +91,8 @@ def test_from_a_table_to_an_estimate(sottovoce: Command, source: Path, tmp_path:
     assert "300 reports" in done.out
 
     table = passengers()
-    read = pa.concat_tables(
-        list(
-            batches(
-                source,
-                sv.Plan.from_json(plan.read_bytes()),
-                reading=PeopleFileOptions(None, ("*",)),
-            )
-        )
-    )
+    made, options = sv.Plan.from_json(plan.read_bytes()), PeopleFileOptions(ignored=("*",))
+    read = pa.concat_tables(list(batches(source, made, reading=options)))
     found = schema.encode_table(read, schema)
     whole = np.floor(table["Age"].fillna(-1)).astype(int)
     assert found["Age"].tolist() == [age.code(value) for value in whole]

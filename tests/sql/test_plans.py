@@ -142,6 +142,8 @@ def test_reports_may_be_a_file_and_must_be_of_the_plan(tmp_path: Path) -> None:
         sv.query(other, heard, sql)
     with pytest.raises(sv.InvalidInput, match="level"):
         sv.query(made, heard, sql, level=1.5)
+    with pytest.raises(sv.InvalidInput, match=r"^level \(much\) must be a number$"):
+        sv.query(made, heard, sql, level="much")  # type: ignore[arg-type]
     with pytest.raises(SqlError):
         sv.query(made, heard, "SELECT ages FROM people")
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from bench import (
     folding,
     marginal_speed,
+    pieces,
     plain,
     planning,
     popular,
@@ -148,6 +149,14 @@ def test_memory_of_a_child_is_above_its_imports() -> None:
 def test_a_file_streams_in_its_own_process() -> None:
     rows = list(processes.stream(None, {}, few=1000, many=2000))
     assert rows[-1].verdict == "PASS"
+
+
+def test_pieces_are_weighed() -> None:
+    shape = pieces.PieceShape(parts=2, blocks=1, bits=(17,))
+    rows = {found.what.split(": ")[1]: found for found in pieces.pieces(None, {}, shape)}
+    assert rows["gathered tables that differ"].measured.best == 0
+    assert 0 < rows["largest piece"].measured.best <= rows["pieces of a part"].measured.best < 1
+    assert all(found.passed is not False for found in rows.values())
 
 
 def test_folding_is_timed_in_memory_and_from_files() -> None:

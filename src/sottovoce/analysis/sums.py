@@ -1,4 +1,4 @@
-"""Sums over sets of values, as the command line and the studio ask for them."""
+"""Sums over sets of values, and groups, as the command line and the studio ask for them."""
 
 from __future__ import annotations
 
@@ -70,24 +70,44 @@ def attributes_in(schema: Schema, text: str) -> tuple[str, ...]:
 def sum_of(schema: Schema, table: Table, text: str) -> Sum:
     """The sum, as it was typed, over values of the table of its attributes."""
     parts = [_part(schema, part) for part in text.split(";")]
-    chosen = [_chosen(schema, table, place, *part) for place, part in enumerate(parts)]
+    chosen = [
+        _chosen(schema, _labels(table, place), *part, what="sum")
+        for place, part in enumerate(parts)
+    ]
     labels: list[CellLabel] = list(chosen[0]) if len(chosen) == 1 else list(product(*chosen))
     return Sum(text, table.attributes, labels, table.total(labels))
 
 
-def _part(schema: Schema, text: str) -> tuple[str, str]:
+def group_in(schema: Schema, text: str) -> dict[str, list[Label]]:
+    """The group of people that a text names in the form of a sum, as estimates take it.
+
+    >>> from sottovoce.schema import Boolean, Ordinal, Schema
+    >>> group_in(Schema(tea=Boolean(), age=Ordinal(18, 97, bins=4)), "tea:yes; age:18..57")
+    {'tea': [True], 'age': ['18 to 37', '38 to 57']}
+    """
+    found: dict[str, list[Label]] = {}
+    for part in text.split(";"):
+        name, values = _part(schema, part, "group")
+        if name in found:
+            raise InvalidInput(f"group ({text}): an attribute is named twice")
+        found[name] = _chosen(schema, schema[name].labels(), name, values, what="group")
+    return found
+
+
+def _part(schema: Schema, text: str, what: str = "sum") -> tuple[str, str]:
     """The name of an attribute, and its values as they were typed."""
     name, colon, values = text.strip().partition(":")
     if not colon or not values.strip():
-        raise InvalidInput(f"sum ({text}) must be {FORM}")
+        raise InvalidInput(f"{what} ({text}) must be {FORM}")
     if name not in schema:
-        raise InvalidInput(f"sum: attribute {name!r} is not in the schema")
+        raise InvalidInput(f"{what}: attribute {name!r} is not in the schema")
     return name, values
 
 
-def _chosen(schema: Schema, table: Table, place: int, name: str, values: str) -> list[Label]:
-    """The labels of one attribute of a table that a list of values and ranges names."""
-    labels = _labels(table, place)
+def _chosen(
+    schema: Schema, labels: Sequence[Label], name: str, values: str, what: str
+) -> list[Label]:
+    """Those labels of an attribute that a list of values and ranges names."""
     by_text = {str(label): label for label in labels}
     found: dict[Label, None] = {}
     for typed in next(csv.reader([values], skipinitialspace=True)):
@@ -96,14 +116,14 @@ def _chosen(schema: Schema, table: Table, place: int, name: str, values: str) ->
             found[by_text[word]] = None
             continue
         low, dots, high = word.partition("..")
-        first = _code(schema, name, low, is_first=True)
-        last = _code(schema, name, high if dots else low, is_first=False)
+        first = _code(schema, name, low, is_first=True, what=what)
+        last = _code(schema, name, high if dots else low, is_first=False, what=what)
         if first > last:
-            raise InvalidInput(f"sum: range ({word}) of {name!r} must not end before it starts")
+            raise InvalidInput(f"{what}: range ({word}) of {name!r} must not end before it starts")
         known = schema[name].labels()
         for code in range(first, last + 1):
             if str(known[code]) not in by_text:
-                raise InvalidInput(f"sum: a value of {name!r} is not in the table")
+                raise InvalidInput(f"{what}: a value of {name!r} is not in the table")
             found[known[code]] = None
     return list(found)
 
@@ -116,7 +136,7 @@ def _labels(table: Table, place: int) -> list[Label]:
     return list(dict.fromkeys(label[place] for label in several))
 
 
-def _code(schema: Schema, name: str, typed: str, *, is_first: bool) -> int:
+def _code(schema: Schema, name: str, typed: str, *, is_first: bool, what: str) -> int:
     """The code of a value; of a number in bins, of the bin that starts, or ends, with it."""
     attribute = schema[name]
     code = schema.code(name, typed)
@@ -127,7 +147,7 @@ def _code(schema: Schema, name: str, typed: str, *, is_first: bool) -> int:
         if is_inside and attribute.code(beside) == code:
             edge = "start" if is_first else "end"
             raise InvalidInput(
-                f"sum: {name!r} is told in bins, and none {edge}s with {number} "
+                f"{what}: {name!r} is told in bins, and none {edge}s with {number} "
                 f"(that of {number} is {attribute.labels()[code]})"
             )
     return code

@@ -11,7 +11,10 @@ import typer
 from sottovoce.cli import (  # noqa: F401  (they add their commands)
     analysis,
     compare_shuffled,
+    folding,
+    groups,
     marginals,
+    peos,
     popular,
     queries,
     releases,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,45 @@ from sottovoce.ground.labels import visible
 if TYPE_CHECKING:
     from sottovoce.protocol.guarantee import Guarantee
     from sottovoce.protocol.plan import Plan
+    from sottovoce.results.cells import Mark
     from sottovoce.results.estimate import Estimate, Table
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """Where the tables of an answer go beside the screen, if anywhere."""
+
+    csv: Path | None
+    xlsx: Path | None
+
+    def check(self) -> None:
+        """Refuse names that cannot be written, before anything takes long."""
+        if self.csv is not None and self.csv.suffix.lower() != ".csv" and self.csv.exists():
+            raise InvalidInput(f"csv ({self.csv}) must end in .csv, or be a folder not there yet")
+        if self.xlsx is not None and self.xlsx.suffix.lower() != ".xlsx":
+            raise InvalidInput(f"xlsx ({self.xlsx}) must end in .xlsx")
+
+    def write(
+        self,
+        made: Plan,
+        tables: Sequence[Table],
+        level: float,
+        marks: Sequence[Mark] | None = None,
+    ) -> None:
+        """All tables, whole; ``marks`` are those of popular values."""
+        from sottovoce.results.spreadsheets import write_csv_tables
+        from sottovoce.results.workbook import write_workbook
+
+        if self.csv is not None:
+            write_csv_tables(tables, self.csv, level, marks)
+        if self.xlsx is not None:
+            about = [("plan", made.id), ("guarantee", str(made.guarantee))]
+            write_workbook(tables, self.xlsx, level, about, marks)
+
+    def say(self) -> None:
+        """What was written."""
+        for path in filter(None, (self.csv, self.xlsx)):
+            typer.echo(f"Tables written to {path}")
 
 
 def asked_tables(found: Estimate, marginals: Sequence[str], k: int | None) -> list[Table]:
@@ -52,6 +91,7 @@ def whole_tables(
     level: float,
     as_json: bool,
     plot: Path | None,
+    files: TableFiles,
 ) -> None:
     """Print whole tables and sums over sets of their values, and draw the tables, as wanted."""
     from sottovoce.analysis.sums import asked_sums
@@ -61,6 +101,7 @@ def whole_tables(
 
     summed = asked_sums(made.schema, found, sums, repair)
     tables = [postprocess(table, repair) for table in unrepaired]
+    files.write(made, tables, level)
     if plot is not None:
         draw(tables, plot)
     if as_json:
@@ -77,6 +118,7 @@ def whole_tables(
         screen.print(sums_table(summed, level))
     if plot is not None:
         typer.echo(f"Drawn: {plot}")
+    files.say()
 
 
 def draw(tables: Sequence[Table], plot: Path) -> None:
@@ -95,6 +137,7 @@ def popular(
     plot: Path | None,
     with_tree: bool,
     following: Path | None,
+    files: TableFiles,
     refused: Mapping[str, object],
 ) -> None:
     """Print what is popular, draw it, and write the next round's plan, as far as each is wanted."""
@@ -113,6 +156,7 @@ def popular(
         if after is None:
             raise InvalidInput("next: there is no further round; this estimate is the last word")
         write_plan(after, following)
+    files.write(made, list(found.tables.values()), level, found.marks)
     if plot is not None:
         save(found.chart(with_prefixes=with_tree), str(plot))
     if as_json:
@@ -126,6 +170,7 @@ def popular(
         typer.echo(f"Next round's plan: {following}")
     if plot is not None:
         typer.echo(f"Drawn: {plot}")
+    files.say()
 
 
 def _what_follows(after: Plan) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sottovoce import __version__
+from sottovoce.cli.engines import EngineName, Master
 from sottovoce.cli.examples import EXAMPLES
 from sottovoce.console.screen import say
 from sottovoce.ground.errors import InvalidInput
@@ -55,7 +56,7 @@ ReportsSource = Annotated[
     str,
     typer.Argument(
         metavar="reports.parquet",
-        help="What the devices sent: Parquet, a folder of it, or a store.",
+        help="What the devices sent: Parquet, a folder or URL of it, a total, or a store.",
     ),
 ]
 PlanId = Annotated[
@@ -275,7 +276,16 @@ def estimate(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")
     ] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Tables as CSV: a file .csv for one, a new folder."),
+    ] = None,
+    xlsx: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Tables as Excel, a sheet for each.")
+    ] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    engine: EngineName = "local",
+    master: Master = None,
     plan_id: PlanId = None,
     quiet: Quiet = False,
 ) -> None:
@@ -288,6 +298,10 @@ def estimate(
 
     Example:  sottovoce estimate plan.json sqlite:///survey.db --sum age:18..37
 
+    Example:  sottovoce estimate plan.json s3://bucket/reports --engine sc://host
+
+    Example:  sottovoce estimate plan.json reports.parquet --k 2 --xlsx tables.xlsx --csv tables
+
     Example:  sottovoce estimate plan.json reports.parquet --tree --next next.json
     # popular values, in rounds
     """
@@ -297,15 +311,22 @@ def estimate(
 
     if not 0 < level < 1:
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
+    files = answers.TableFiles(csv, xlsx)
+    files.check()
     made = read_plan(plan_file, plan_id)
     words = None if candidates is None else answers.candidates(made, candidates)
-    found = heard(made, reports, quiet).estimate(
+    found = heard(made, reports, quiet, engine, master).estimate(
         candidates=words, decoder=decoder, complete=complete
     )
     if found.is_part:
         refused = {"postprocess": postprocess, "marginal": marginal, "k": k}
         refused |= {"sum": sums, "decoder": decoder}
-        how: dict[str, Any] = {"plot": plot, "with_tree": tree, "following": following}
+        how: dict[str, Any] = {
+            "plot": plot,
+            "with_tree": tree,
+            "following": following,
+            "files": files,
+        }
         answers.popular(made, found, level=level, as_json=as_json, refused=refused, **how)
         return
     if tree or following is not None:
@@ -320,6 +341,7 @@ def estimate(
         level=level,
         as_json=as_json,
         plot=plot,
+        files=files,
     )
 
 

@@ -160,13 +160,14 @@ def _session(
     """What was heard, ready for queries."""
     from sottovoce.console.surveys import read_plan
     from sottovoce.questions.queries.sql import open_session
+    from sottovoce.store.urls import is_store
 
     made = read_plan(plan_file, plan_id)
     if made.question.kind != "queries":
         raise InvalidInput(
             f"plan ({plan_file}): its question must be queries, not {made.question.kind}"
         )
-    if "://" in source:
+    if is_store(source):
         ids, reports = _stored_reports(made, source, quiet)
         return open_session(made, reports, table=table, on=on, ids=ids)
     if table is not None:  # which needs ids

@@ -54,11 +54,11 @@ def shown(values: Floats) -> list[int]:
     return sorted(np.argsort(-values, kind="stable")[:MAX_PRINTED_VALUES].tolist())
 
 
-def estimate_table(table: Table, level: float) -> RichTable:
+def estimate_table(table: Table, level: float, *, population: bool = False) -> RichTable:
     """Values with standard errors and intervals; a column for each attribute of several."""
     from rich.markup import escape
 
-    low, high = table.interval(level)
+    low, high = table.interval(level, population=population)
     several = len(table.attributes) > 1
     names = [escape(name) for name in table.attributes] if several else ["value"]
     biased = [] if table.bias is None else ["bias"]
@@ -93,6 +93,8 @@ def estimate_table(table: Table, level: float) -> RichTable:
         notes.append(
             "reconstructed: some of this table was never asked for, and follows from an assumption"
         )
+    if table.remark:
+        notes.append(escape(visible(table.remark)))
     if table.errors != CLOSED_FORM or table.is_reconstructed or len(table.attributes) > 1:
         notes.append(f"standard errors: {table.errors}")
     if notes:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sottovoce.ground.labels import parts, visible
 from sottovoce.pages.figures import MOST_SINGLES, Picture, Relations, relations, singles
-from sottovoce.pages.parts import html_table
+from sottovoce.pages.groups import averages_html, within_html
+from sottovoce.pages.parts import html_table, percent, span
 
 if TYPE_CHECKING:
     from sottovoce.analysis import Association
@@ -27,7 +28,7 @@ def attribute_cards(plan: Plan, found: Estimate, level: float) -> str:
             "<code>sottovoce query</code> answers selections of them.</p>"
         )
     cards = [
-        card(picture, level, _sentence(found, found.tables[picture.attributes], level))
+        card(picture, level, _about_single(found, picture.attributes, level))
         for picture in singles(found, level)
     ]
     more = len(names) - MOST_SINGLES
@@ -40,8 +41,18 @@ def attribute_cards(plan: Plan, found: Estimate, level: float) -> str:
     return f'<div class="cards">{"".join(cards)}</div>{left_out}'
 
 
-def card(picture: Picture, level: float, sentence: str = "", kind: str = "bars") -> str:
-    """A chart with what it shows in words, and its figures in a table that can be opened."""
+def _about_single(found: Estimate, names: tuple[str, ...], level: float) -> str:
+    """An attribute in words."""
+    average = "" if found.is_part else averages_html(found, names[0], level)
+    return f"<p>{_sentence(found, found.tables[names], level)}</p>{average}"
+
+
+def card(
+    picture: Picture, level: float, words: str = "", kind: str = "bars", more_words: str = ""
+) -> str:
+    """A chart with what it shows in words, above and below, and its figures in a table that can be
+    opened.
+    """
     names = ", ".join(map(visible, picture.attributes))
     heads = (names, "share", "std error", f"{100 * level:.4g}% interval")
     rows = [
@@ -54,12 +65,11 @@ def card(picture: Picture, level: float, sentence: str = "", kind: str = "bars")
         for row in picture.rows
     ]
     more = f'<p class="note">and {picture.more:,} more</p>' if picture.more else ""
-    said = f"<p>{sentence}</p>" if sentence else ""
     return (
-        f'<section class="card"><h3>{escape(names)}</h3>{said}'
+        f'<section class="card"><h3>{escape(names)}</h3>{words}'
         f'<div class="chart {kind}" role="img" aria-label="Estimated shares of {escape(names)}; '
         f'the figures are in the table below">{picture.svg}</div>'
-        f'<p class="note">{escape(picture.note)}</p>'
+        f'<p class="note">{escape(picture.note)}</p>{more_words}'
         f"<details><summary>Figures</summary>"
         f'<div class="wide">{html_table(heads, rows)}</div>{more}</details></section>'
     )
@@ -91,7 +101,10 @@ def relations_html(found: Estimate, level: float) -> str:
     clear = [
         picture for picture, each in zip(told.pairs, told.strongest, strict=False) if is_clear(each)
     ]
-    maps = "".join(card(picture, level, kind="heat") for picture in clear)
+    maps = "".join(
+        card(picture, level, kind="heat", more_words=within_html(found, picture.attributes, level))
+        for picture in clear
+    )
     return f'{_summary(told)}{_tree(told)}{_strongest(told)}<div class="cards">{maps}</div>'
 
 
@@ -164,13 +177,3 @@ def is_clear(found: Association) -> bool:
     from sottovoce.analysis.dependence import TEST_LEVEL
 
     return found.adjusted <= TEST_LEVEL
-
-
-def percent(share: Any, digits: int = 1) -> str:
-    """A share in percent, with a real minus sign."""
-    return f"{share:z.{digits}%}".replace("-", "−")
-
-
-def span(low: Any, high: Any, digits: int = 1) -> str:
-    """An interval in percent."""
-    return f"{percent(low, digits)} to {percent(high, digits)}"

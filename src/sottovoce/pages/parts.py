@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sottovoce.protocol.guarantee import at_most, at_most_percent
 
@@ -89,3 +89,13 @@ def html_table(
         line(cells, "td", (marks or {}).get(place, "")) for place, cells in enumerate(rows)
     )
     return f"<table>{line(head, 'th')}{body}</table>"
+
+
+def percent(share: Any, digits: int = 1) -> str:
+    """A share in percent, with a real minus sign."""
+    return f"{share:z.{digits}%}".replace("-", "−")
+
+
+def span(low: Any, high: Any, digits: int = 1) -> str:
+    """An interval in percent."""
+    return f"{percent(low, digits)} to {percent(high, digits)}"

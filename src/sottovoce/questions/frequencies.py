@@ -273,7 +273,7 @@ class Frequencies(Question):
             is_all = complete and listed is not None
             tables[(name,)] = _table(aggregate, name, (cohort, ask), listed, decoder, is_all)
         people = round(aggregate.people * (1 - aggregate.fake_share))
-        return Estimate(tables, people)
+        return Estimate(tables, people, schema=aggregate.plan.schema)
 
     def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
         """The standard error of a rare value, by attribute."""

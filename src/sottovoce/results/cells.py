@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import NormalDist
-from typing import Any, Protocol
+from typing import Any, Protocol, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -274,6 +274,8 @@ def far_end(values: Floats, std_error: Floats, level: float, *, by_factor: bool)
 
 def quantile(level: float) -> float:
     """How many standard errors an interval of this level reaches to each side."""
+    if isinstance(level, bool) or not isinstance(level, SupportsFloat):
+        raise InvalidInput(f"level ({level}) must be a number")
     if not 0.5 < (1 + level) / 2 < 1:  # also refuses what a float cannot tell from 0 or 1
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
     return NormalDist().inv_cdf((1 + level) / 2)

@@ -26,11 +26,13 @@ from sottovoce.results.cells import (
     largest_total,
     quantile,
 )
+from sottovoce.results.group_answers import GroupAnswers
 
 if TYPE_CHECKING:
     from sottovoce.questions.base import Question
     from sottovoce.results.findings import PrefixStep
     from sottovoce.results.joint import JointEstimate
+    from sottovoce.schema import Schema
 
 Floats = NDArray[np.float64]
 CLOSED_FORM = "closed form"  # where variances come from, unless a table says otherwise
@@ -371,7 +373,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimate:
+class Estimate(GroupAnswers):
     """What a plan's crowd said: one table per set of attributes.
 
     >>> import sottovoce as sv
@@ -385,13 +387,12 @@ class Estimate:
     people: int  # reports heard, over all tables
     # what the next round asks, if there is one
     next: Question | None = field(default=None, kw_only=True)
+    schema: Schema | None = field(default=None, repr=False, kw_only=True)
 
     is_part: ClassVar[bool] = False  # whether it lists the popular values alone, each with a mark
     apart: ClassVar[str] = (
         "asks about each attribute by itself, so it cannot say how they go together"
     )
-
-    # -- its tables
 
     def marginal(self, *attributes: str) -> Table:
         """The table of these attributes."""
@@ -423,8 +424,6 @@ class Estimate:
             raise InvalidInput("there are several tables; choose one with marginal(...)")
         return next(iter(self.tables.values()))
 
-    # -- what a reader should know
-
     @property
     def remarks(self) -> Sequence[str]:
         """What a reader should know of the whole, such as an answer smaller than was asked for."""
@@ -438,8 +437,6 @@ class Estimate:
     def prefixes(self) -> Sequence[PrefixStep]:
         """The prefixes that led to popular values, or a clear refusal."""
         raise InvalidInput("tree: only popular values are found by prefixes")
-
-    # -- to be shown
 
     def page(self, table: Table, places: NDArray[np.int64], level: float = 0.95) -> dict[str, Any]:
         """Some rows of one of its tables, in the order given, with their marks, ready for JSON."""

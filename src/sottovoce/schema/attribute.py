@@ -153,6 +153,12 @@ class Attribute(ABC):
         """The name of each code, in order."""
         raise InvalidInput(f"{self.kind}: an open alphabet has no list of labels; give candidates")
 
+    def spans(self) -> Sequence[tuple[float, float]] | None:
+        """The smallest and the largest number of each code, in order; None if values are no
+        numbers.
+        """
+        return None
+
     def codes(self, column: NDArray[Any]) -> Codes:
         """The codes of a whole column."""
         return by_distinct(self.code, column)

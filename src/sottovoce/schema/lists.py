@@ -115,6 +115,12 @@ class Categorical(Single):
     def labels(self) -> Sequence[Label]:
         return self.values
 
+    def spans(self) -> Sequence[tuple[int, int]] | None:
+        numbers = [each for each in self.values if isinstance(each, int)]
+        if len(numbers) < self.size or any(isinstance(each, bool) for each in numbers):
+            return None
+        return [(number, number) for number in numbers]
+
     def options(self) -> dict[str, Any]:
         if isinstance(self.values, range):
             return {

@@ -131,9 +131,11 @@ class Ordinal(Single):
         if self.bins is None:
             return range(self.low, self.high + 1)
         return [
-            str(start) if end - start == 1 else f"{start} to {end - 1}"
-            for start, end in pairwise([*self.starts, self.high + 1])
+            str(first) if first == last else f"{first} to {last}" for first, last in self.spans()
         ]
+
+    def spans(self) -> Sequence[tuple[int, int]]:
+        return [(start, end - 1) for start, end in pairwise([*self.starts, self.high + 1])]
 
     def options(self) -> dict[str, Any]:
         bins = list(self.bins) if isinstance(self.bins, Sequence) else self.bins
@@ -198,6 +200,11 @@ class Integer(Single):
 
     def labels(self) -> Sequence[Label]:
         return range(self.size) if self.size <= MOST_LABELS else super().labels()
+
+    def spans(self) -> Sequence[tuple[int, int]] | None:
+        if self.size > MOST_LABELS:
+            return None
+        return [(number, number) for number in range(self.size)]
 
     def options(self) -> dict[str, Any]:
         return {"bits": self.bits, **self._other_option()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -110,7 +110,7 @@ class QueryEstimate(Estimate):
     target: Target
     method: QueryMethod
     options: Options
-    schema: Schema
+    schema: Schema = field(repr=False, kw_only=True)
     plan: Plan
     fitted: FittedTable
 

@@ -42,9 +42,14 @@ STRONG = 2.5  # epsilon
 # best by those who answer for all of them
 FEW_CODES = 64
 STRONG_RISE = 2.0
-# where means matter: two cells, in many shifts, tell of a mean as much as a report can
-MEAN_CELLS = (2, 8, 32, 128)
-MEAN_FALL = 0.65
+# where means matter: two cells, in many shifts, tell of a mean as much as a weak report can, and
+# four as much as a clear one
+MEAN_CELLS = (2, 4, 8, 32, 128)
+MEAN_FALL = 0.75
+MEAN_WEAK_FALL = 0.65  # below an epsilon of WEAK
+MEAN_STRONG_CELLS = (4, 8, 32)
+MEAN_STRONG_FALL = 0.8
+WEAK = 1.0  # epsilon
 FALL = 0.75  # each finer grid has so many of the people of the one before, unless signals are clear
 UNCLEAR, CLEAR = 300.0, 3000.0  # signal to noise between which all grids become alike
 
@@ -122,7 +127,7 @@ class ShiftedGrids(GridMethod):
         """
         dimension = target.dimensions[0]
         if dimension.is_ordered and target.workload.has_mean:
-            return _falling(_coarse(MEAN_CELLS, dimension.size), MEAN_FALL)
+            return _mean_parts(dimension.size, terms)
         usual = _line_parts(dimension.size, terms)
         if not dimension.is_ordered or dimension.size > MOST_COMPARED:
             return usual
@@ -268,6 +273,14 @@ def _line_parts(size: int, terms: Terms) -> list[list[int]]:
     if epsilon >= STRONG:
         cells = STRONG_MIDDLE_CELLS if size <= MIDDLE_CODES else STRONG_CELLS
     return _falling(_coarse(cells, size), fall)
+
+
+def _mean_parts(size: int, terms: Terms) -> list[list[int]]:
+    """The same where the mean matters too."""
+    epsilon = float(terms.epsilon)
+    if epsilon >= STRONG:
+        return _falling(_coarse(MEAN_STRONG_CELLS, size), MEAN_STRONG_FALL)
+    return _falling(_coarse(MEAN_CELLS, size), MEAN_WEAK_FALL if epsilon < WEAK else MEAN_FALL)
 
 
 def _coarse(cells: Sequence[int], size: int) -> list[int]:

@@ -126,7 +126,7 @@ def _quantile(
         if not 0 < share < 1:
             where = given if isinstance(given, exp.Expression) else function
             raise refused(
-                "a quantile must be a number between 0 and 1",
+                "a quantile must be a number greater than 0 and less than 1",
                 where,
                 text,
                 "for example: QUANTILE(age, 0.9)",

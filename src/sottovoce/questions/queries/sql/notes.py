@@ -2,64 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 
 from sqlglot import exp
 
 from sottovoce.questions.queries.sql.columns import QueryColumns
-from sottovoce.questions.queries.sql.source import WhisperedColumn
 from sottovoce.questions.queries.sql.spans import span_of
-from sottovoce.schema import Ordinal
+from sottovoce.schema import Attribute, Categorical, FixedPoint, Ordinal
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 
 
 def domain_notes(node: exp.Expr, columns: QueryColumns, text: str) -> list[str]:
-    """What an atom compares a whispered column with that is outside of its domain."""
-    if isinstance(node, exp.Not):
-        node = node.this
-    if isinstance(node, exp.Between):
-        column, literals = node.this, [node.args["low"], node.args["high"]]
-    elif isinstance(node, exp.In):
-        column, literals = node.this, list(node.expressions)
-    elif isinstance(node, _COMPARISONS):
-        column, literals = node.this, [node.expression]
-        if not isinstance(column, exp.Column):
-            column, literals = node.expression, [node.this]
-    else:
+    """What an atom compares a column with that nobody can hold."""
+    column, literals = _compared(node.this if isinstance(node, exp.Not) else node)
+    known = None if column is None else _known(column, columns)
+    if known is None:
         return []
-    if not isinstance(column, exp.Column) or not columns.dimensions(column):
-        return []
-    dimension = columns.dimension(columns.dimensions(column)[0])
-    start, end = span_of(node, text)
+    start, end = span_of(node.this if isinstance(node, exp.Not) else node, text)
     clause = " ".join(text[start:end].split())
-    found = []
-    for literal in literals:
-        note = _outside(literal, dimension)
-        if note is not None:
-            found.append(f"{clause}: {note}")
-    return found
+    notes = [_outside(literal, *known) for literal in literals]
+    return [f"{clause}: {note}" for note in notes if note is not None]
 
 
-def _outside(literal: exp.Expr, dimension: WhisperedColumn) -> str | None:
+def _compared(node: exp.Expr) -> tuple[exp.Expr | None, list[exp.Expr]]:
+    """The side of a comparison that may be a column, and what it is compared with."""
+    if isinstance(node, exp.Between):
+        return node.this, [node.args["low"], node.args["high"]]
+    if isinstance(node, exp.In):
+        return node.this, list(node.expressions)
+    if isinstance(node, _COMPARISONS):
+        if isinstance(node.this, exp.Column):
+            return node.this, [node.expression]
+        return node.expression, [node.this]
+    return None, []
+
+
+def _known(column: exp.Expr, columns: QueryColumns) -> tuple[str, Attribute] | None:
+    """The name of a column, and what it may hold, if that is known."""
+    if not isinstance(column, exp.Column):
+        return None
+    dimensions, publics = columns.dimensions(column), columns.publics(column)
+    if dimensions:
+        whispered = columns.dimension(dimensions[0])
+        return whispered.name, whispered.attribute
+    if publics:
+        name = columns.source.public_names[publics[0]]
+        attribute = columns.source.public_attribute(name)
+        return None if attribute is None else (name, attribute)
+    return None
+
+
+def _outside(literal: exp.Expr, name: str, attribute: Attribute) -> str | None:
     number = _number(literal)
-    attribute = dimension.attribute
-    if number is not None and isinstance(attribute, Ordinal):
-        if attribute.low <= number <= attribute.high:
+    if number is not None and isinstance(attribute, Ordinal | FixedPoint):
+        low, high = attribute.low, attribute.high  # a fixed-point number has text
+        if float(low) <= number <= float(high):
             return None
-        side = "below" if number < attribute.low else "above"
+        side = "below" if number < float(low) else "above"
         return (
-            f"{literal.sql()} lies {side} the domain of {dimension.name} "
-            f"({dimension.domain_text()}); the range is clipped to it"
+            f"{literal.sql()} lies {side} the domain of {name} ({low} to {high}); "
+            "the range is clipped to it"
         )
-    if isinstance(literal, exp.Literal) and literal.is_string and dimension.values.dtype == object:
-        labels = [str(label) for label in dimension.values]
+    if (
+        isinstance(literal, exp.Literal)
+        and literal.is_string
+        and isinstance(attribute, Categorical)
+    ):
+        labels = [str(label) for label in attribute.labels()]
         if literal.this in labels:
             return None
-        near = get_close_matches(literal.this, labels, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f"{dimension.name} has no value {literal.this!r}{hint}"
+        near = _nearest(literal.this, labels)
+        hint = f"; did you mean {near!r}?" if near is not None else ""
+        return f"{name} has no value {literal.this!r}{hint}"
     return None
+
+
+def _nearest(text: str, labels: Sequence[str]) -> str | None:
+    """The label that is meant, perhaps: capitals are what is mistaken most."""
+    lowered = {label.lower(): label for label in reversed(labels)}
+    near = get_close_matches(text.lower(), lowered, n=1)
+    return lowered[near[0]] if near else None
 
 
 def _number(node: exp.Expr) -> float | None:

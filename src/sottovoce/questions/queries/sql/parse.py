@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import sqlglot
 from sqlglot import exp
@@ -21,6 +22,7 @@ EXAMPLE = "SELECT COUNT(*) FROM people WHERE age > 30"
 _ANSWERED_PARTS = (
     "expressions", "from_", "where", "group", "having", "order", "limit", "offset",
 )  # fmt: skip
+_KEYWORDS = ("FROM", "WHERE", "GROUP", "BY", "HAVING", "ORDER", "LIMIT", "BETWEEN", "AND", "OR")
 _UNREAD_STATEMENTS = (
     "CALL", "CHECKPOINT", "DEALLOCATE", "DESCRIBE", "EXECUTE", "EXPLAIN", "EXPORT", "IMPORT",
     "INSTALL", "LOAD", "PRAGMA", "PREPARE", "RESET", "SET", "SHOW", "SUMMARIZE", "VACUUM",
@@ -176,14 +178,25 @@ def _syntax_error(wrong: ParseError, text: str) -> SqlError:
     where = (
         f"line {text.count(chr(10), 0, start) + 1}, column {start - text.rfind(chr(10), 0, start)}"
     )
-    if description.startswith("Required keyword"):
+    is_last = not text[span[1] :].strip("; \n\t")
+    if description.startswith("Required keyword") or (is_last and highlight.upper() in _KEYWORDS):
         problem = f"syntax error at {where}: something is missing after {highlight!r}"
     elif description.startswith("Expecting"):
         wanted = description.removeprefix("Expecting").strip()
         problem = f"syntax error at {where}: {wanted} is missing before {highlight!r}"
     else:
         problem = f"syntax error at {where}: {highlight!r} cannot stand here"
-    return SqlError(problem, text, span)
+    return SqlError(problem, text, span, _misspelled(text[:start]))
+
+
+def _misspelled(before: str) -> str | None:
+    """A hint, if the word before an error is nearly a keyword; the first word should be SELECT."""
+    words = re.findall(r"[A-Za-z_]+", before)
+    for word, keywords in ((words[:1], ("SELECT",)), (words[-1:], _KEYWORDS)):
+        near = get_close_matches(word[0].upper(), keywords, n=1) if word else []
+        if near and near[0] != word[0].upper():
+            return f"did you mean {near[0]} in place of {word[0]}?"
+    return None
 
 
 def _token_error(text: str) -> SqlError:

@@ -26,6 +26,7 @@ from sottovoce.questions.queries.sql.joining import (
     read_ids,
 )
 from sottovoce.questions.queries.sql.source import QuerySource, WhisperedColumn
+from sottovoce.schema import Attribute
 
 # the thesis's, which answer ranges and their products: conditions reach them in its normal form
 BOXES_ONLY = ("hi", "hio", "sc", "mg")
@@ -114,6 +115,9 @@ class PlanSource(QuerySource):
     @property
     def public_names(self) -> tuple[str, ...]:
         return (*self.plan.public.names, *self.joined)
+
+    def public_attribute(self, name: str) -> Attribute:
+        return self.plan.schema[name]
 
     def public(self, name: str) -> PublicColumn:
         if name in self.joined:

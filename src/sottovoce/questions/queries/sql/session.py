@@ -40,6 +40,7 @@ from sottovoce.questions.queries.sql.notes import domain_notes
 from sottovoce.questions.queries.sql.ordering import chosen, estimates_choose
 from sottovoce.questions.queries.sql.outline import Outline, outline
 from sottovoce.questions.queries.sql.parse import TOO_DEEP, parse
+from sottovoce.questions.queries.sql.possible import Possible, possible
 from sottovoce.questions.queries.sql.predicates import ALWAYS, And, Atoms, Formula
 from sottovoce.questions.queries.sql.quantiles import quantile, up_to_each_code, value_order
 from sottovoce.questions.queries.sql.rows import RowColumn, RowGroup, row_groups
@@ -144,14 +145,16 @@ class _Run:
         self.selections = Selections(self.columns, self.atoms, whispered_keys, factors)
         places = self._output(groups, where, public_keys)
         waiting = [
-            [self._sums(each, own, place) for each in wanted] for (_, place), own in places.items()
+            [(self._sums(each, own, place), self._possible(each, own)) for each in wanted]
+            for (_, place), own in places.items()
         ]
         self.batch.run()
         rows = []
         for (labels, place), sums in zip(places, waiting, strict=True):
             keys = self._labels(labels, place, public_keys)
             cells = [
-                self._measured(each.call, linear) for each, linear in zip(wanted, sums, strict=True)
+                self._measured(each.call, *linear)
+                for each, linear in zip(wanted, sums, strict=True)
             ]
             rows.append(AnswerRow(keys, tuple(cells)))
         rows.sort(key=lambda row: [_sort_key(key) for key in row.keys])
@@ -303,14 +306,23 @@ class _Run:
                 pieces.append(LinearPiece(quantity, group, times, None, cut))
         return pieces
 
-    def _measured(self, call: Call, sums: LinearSums) -> EstimatedNumber:
+    def _possible(self, wanted: _Wanted, groups: Sequence[RowGroup]) -> Possible:
+        """What a sum or an average can be, by what is public."""
+        if wanted.call.kind not in (SUM_KIND, AVG_KIND):
+            return Possible()
+        selected = (
+            group for group in groups if self.selections.mask(wanted.formula, group.labels).any()
+        )
+        return possible(wanted.added.products, selected)
+
+    def _measured(self, call: Call, sums: LinearSums, can_be: Possible) -> EstimatedNumber:
         linear = sums.result()
         if call.kind == COUNT_KIND:
             return counted(linear, self.level, self.columns.source.people)
         if call.kind == SUM_KIND:
-            return total(linear, self.level)
+            return can_be.sum_within(total(linear, self.level))
         if call.kind == AVG_KIND:
-            return ratio(linear, self.level)
+            return can_be.average_within(ratio(linear, self.level))
         if call.kind == QUANTILE_KIND:
             dimension = self.columns.dimension(call.dimension)
             return quantile(linear, dimension, call.share, self.level)
@@ -343,6 +355,7 @@ class _Run:
             name = self._written(atom.node)
             if atom.row is not None and atom.table is None:
                 told.clear.append(name)
+                told.notes += domain_notes(atom.node, self.columns, self.text)
             elif atom.row is not None:
                 told.whispered.append(f"{name}, with public values in clear")
             elif atom.dims and atom.table is not None:

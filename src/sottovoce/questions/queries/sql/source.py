@@ -113,6 +113,10 @@ class QuerySource(ABC):
     def public_names(self) -> tuple[str, ...]:
         """The public columns: those that travelled, and those that were joined."""
 
+    def public_attribute(self, name: str) -> Attribute | None:
+        """What a public column may hold, if that is known."""
+        return None
+
     @abstractmethod
     def public(self, name: str) -> PublicColumn:
         """The values of a public column, one for each report; refused if reports are not there."""

@@ -1,0 +1,189 @@
+"""Means and medians of numbers, of everybody or of a group, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import isinf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.results.cells import quantile
+from sottovoce.results.groups import (
+    GroupSums,
+    check_known,
+    group_cells,
+    share_error_of,
+    sums_of,
+    written_group,
+)
+
+if TYPE_CHECKING:
+    from sottovoce.results.group_answers import Group
+    from sottovoce.results.groups import Marginal
+
+Spans = Sequence[tuple[float, float]]  # of each value its smallest and its largest number
+Ends = Callable[[float], tuple[float, float]]  # the interval of a level
+HALF = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Average:
+    """A mean or a median: a number with its error and intervals.
+
+    >>> average = Average("mean", "age", {}, 41.5, 0.5, lambda level: (40.5, 42.5), 1000)
+    >>> float(average), average.interval(0.95)
+    (41.5, (40.5, 42.5))
+    >>> print(average)
+    mean age of everybody: 41.5 (40.5 to 42.5)
+    """
+
+    kind: str
+    attribute: str
+    group: Group
+    value: float
+    std_error: float
+    ends: Ends = field(repr=False)
+    people: int
+    even_ends: Ends | None = field(default=None, repr=False)  # of numbers that are told in bins
+    is_bound: bool = False  # whether errors are the largest there can be
+
+    def __float__(self) -> float:
+        return self.value
+
+    def interval(self, level: float = 0.95, *, evenly: bool = False) -> tuple[float, float]:
+        """(low, high) of the true average of the people who answered.
+
+        Of numbers that are told in bins it holds wherever in their bins people are, and is at least
+        as wide as a bin; ``evenly`` takes them to be spread evenly inside.
+        """
+        return self.even_ends(level) if evenly and self.even_ends else self.ends(level)
+
+    @property
+    def is_binned(self) -> bool:
+        """Whether numbers are told in bins."""
+        return self.even_ends is not None
+
+    @property
+    def of(self) -> str:
+        """Whose average it is, in words."""
+        return written_group(self.group) if self.group else "everybody"
+
+    def to_json(self, level: float = 0.95) -> dict[str, Any]:
+        """Ready for JSON."""
+        low, high = self.interval(level)
+        even = self.interval(level, evenly=True)
+        return {
+            "average": self.kind,
+            "attribute": self.attribute,
+            "group": dict(self.group),
+            "value": self.value,
+            "std_error": self.std_error,
+            "low": low,
+            "high": high,
+            "is_bound": self.is_bound,
+            "is_binned": self.is_binned,
+            **({"even_low": even[0], "even_high": even[1]} if self.is_binned else {}),
+        }
+
+    def __str__(self) -> str:
+        reach = span_text(self.interval())
+        if self.is_binned:
+            even = span_text(self.interval(evenly=True))
+            reach += f", or {even} if people are spread evenly inside their bins"
+        return f"{self.kind} {self.attribute} of {self.of}: {self.value:.4g} ({reach})"
+
+
+def span_text(ends: tuple[float, float]) -> str:
+    """An interval of numbers, in words."""
+    return f"{ends[0]:.4g} to {ends[1]:.4g}"
+
+
+def _group_sums(marginal: Marginal, attribute: str, group: Group) -> GroupSums:
+    """The shares of an attribute's values in a group, or of everybody."""
+    table, _, (places,) = group_cells(marginal, attribute, [group])
+    sums = sums_of(table, places, share_error_of(marginal, group, table, places))
+    if group:
+        check_known(sums, group)
+    return sums
+
+
+def _ends_of(spans: Spans, sums: GroupSums) -> tuple[Any, Any]:
+    """The smallest and the largest number of each value, (values,) each."""
+    if len(spans) != len(sums.values):
+        raise InvalidInput("attribute: the table does not list all its values")
+    low, high = np.array(spans, dtype=float).T
+    return low, high
+
+
+def mean_of(marginal: Marginal, attribute: str, spans: Spans, group: Group) -> Average:
+    """The mean of an attribute's numbers, see :meth:`Estimate.mean`."""
+    sums = _group_sums(marginal, attribute, group)
+    low, high = _ends_of(spans, sums)
+    middle = sums.ratio((low + high) / 2)
+    lowest, highest = sums.ratio(low), sums.ratio(high)
+
+    def ends(level: float) -> tuple[float, float]:
+        # wherever in their bins people are; no mean lies outside all numbers
+        bottom, top = lowest.interval(level)[0], highest.interval(level)[1]
+        return max(bottom, float(low.min())), min(top, float(high.max()))
+
+    return Average(
+        "mean",
+        attribute,
+        group,
+        middle.value,
+        middle.std_error,
+        ends,
+        sums.people,
+        middle.interval if (low < high).any() else None,
+        sums.is_bound,
+    )
+
+
+def median_of(marginal: Marginal, attribute: str, spans: Spans, group: Group) -> Average:
+    """The median of an attribute's numbers, see :meth:`Estimate.median`."""
+    sums = _group_sums(marginal, attribute, group)
+    low, high = _ends_of(spans, sums)
+    order = np.argsort(low, kind="stable")
+    low, high = low[order], high[order]
+    # the share of the people up to each value, (values,)
+    below = []
+    for place in range(len(order)):
+        weights = np.zeros(len(order))
+        weights[order[: place + 1]] = 1.0
+        below.append(sums.ratio(weights))
+    shares = np.array([ratio.value for ratio in below])
+    place = int(np.argmax(shares >= HALF)) if (shares >= HALF).any() else len(shares) - 1
+
+    def ends(level: float) -> tuple[float, float]:
+        # values that may hold the half: fewer than it before them, not fewer with them
+        bounds = np.array([ratio.interval(level) for ratio in below[:-1]])  # (values - 1, 2)
+        may_be_below = np.append(True, bounds[:, 0] < HALF)
+        may_reach = np.append(bounds[:, 1] >= HALF, True)
+        held = np.flatnonzero(may_be_below & may_reach)
+        first, last = min(int(held.min()), place), max(int(held.max()), place)
+        return float(low[first]), float(high[last])
+
+    bottom, top = ends(0.95)
+    return Average(
+        "median",
+        attribute,
+        group,
+        _inside(low[place], high[place], shares, place),
+        (top - bottom) / (2 * quantile(0.95)),
+        ends,
+        sums.people,
+        None,
+        sums.is_bound,
+    )
+
+
+def _inside(low: float, high: float, shares: Any, place: int) -> float:
+    """Where in its bin the half falls, if people are even there."""
+    before = float(shares[place - 1]) if place else 0.0
+    held = float(shares[place]) - before
+    part = min(max((HALF - before) / held, 0.0), 1.0) if held > 0 and not isinf(held) else HALF
+    return float(low + part * (high - low))
