@@ -76,6 +76,9 @@ Separator = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+Rake = Annotated[
+    Path | None, typer.Option(metavar="TOML", help="Weights: shares of public columns that hold.")
+]
 Size = Annotated[int, typer.Option("--size", help="How many values there are.")]
 
 
@@ -276,6 +279,7 @@ def estimate(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")
     ] = None,
+    rake: Rake = None,
     csv: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="Tables as CSV: a file .csv for one, a new folder."),
@@ -306,7 +310,6 @@ def estimate(
     # popular values, in rounds
     """
     from sottovoce.cli import answers
-    from sottovoce.console.reading import heard
     from sottovoce.console.surveys import read_plan
 
     if not 0 < level < 1:
@@ -315,18 +318,14 @@ def estimate(
     files.check()
     made = read_plan(plan_file, plan_id)
     words = None if candidates is None else answers.candidates(made, candidates)
-    found = heard(made, reports, quiet, engine, master).estimate(
-        candidates=words, decoder=decoder, complete=complete
-    )
+    options = {"candidates": words, "decoder": decoder, "complete": complete}
+    where: dict[str, Any] = {"engine": engine, "master": master}
+    found = answers.estimated(made, reports, rake, quiet, where, **options)
     if found.is_part:
         refused = {"postprocess": postprocess, "marginal": marginal, "k": k}
         refused |= {"sum": sums, "decoder": decoder}
-        how: dict[str, Any] = {
-            "plot": plot,
-            "with_tree": tree,
-            "following": following,
-            "files": files,
-        }
+        how: dict[str, Any] = {"plot": plot, "with_tree": tree, "files": files}
+        how["following"] = following
         answers.popular(made, found, level=level, as_json=as_json, refused=refused, **how)
         return
     if tree or following is not None:

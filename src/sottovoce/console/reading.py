@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
     from sottovoce.engine import TaskEngine
     from sottovoce.protocol.plan import Plan
+    from sottovoce.protocol.reports import Reports
 
 LOCAL_ENGINE = "local"
 
@@ -112,3 +113,54 @@ def _stored(made: Plan, source: str) -> Aggregate:
         return total
     finally:
         store.close()
+
+
+def file_reports(made: Plan, source: str, quiet: bool) -> Reports:
+    """All reports of a file or a folder."""
+    from sottovoce.console.progress import progress
+    from sottovoce.protocol.report_files import stream
+    from sottovoce.protocol.reports import Reports
+    from sottovoce.sending.people import row_count
+
+    parts: list[Reports] = []
+    with progress("listening", lambda: row_count(Path(source)), quiet) as advance:
+        for batch in stream(source, plan_id=made.id):
+            parts.append(batch.checked(made))
+            advance(sum(map(len, parts)))
+    return Reports.concat(parts)
+
+
+def stored_reports(made: Plan, source: str, quiet: bool) -> tuple[Any, Reports]:
+    """(the ids, the reports) of a store."""
+    import numpy as np
+
+    from sottovoce.console.progress import progress
+    from sottovoce.protocol.report_files import REPORT_ID_BYTES
+    from sottovoce.protocol.reports import Reports
+    from sottovoce.store import open_store
+
+    parts: list[Reports] = [Reports.empty(made)]
+    ids = [np.zeros((0, REPORT_ID_BYTES), np.uint8)]
+    store = open_store(source, create=False)
+    try:
+        kept = store.entry(made.id).plan
+        with progress("listening", store.count(kept), quiet) as advance:
+            for _, names, batch in store.read(kept):
+                parts.append(batch)
+                ids.append(names)
+                advance(sum(map(len, parts)))
+    finally:
+        store.close()
+    return np.concatenate(ids), Reports.concat(parts)
+
+
+def all_reports(made: Plan, source: str, quiet: bool) -> Reports:
+    """All reports of a file, a folder or a store, row by row."""
+    from sottovoce.aggregation.totals import is_total
+    from sottovoce.store.urls import is_store
+
+    if is_total(source):
+        raise InvalidInput(f"reports ({source}): a total no longer knows who is who")
+    if is_store(source):
+        return stored_reports(made, source, quiet)[1]
+    return file_reports(made, source, quiet)
