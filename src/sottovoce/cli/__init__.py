@@ -14,6 +14,7 @@ from sottovoce.cli import (  # noqa: F401  (they add their commands)
     folding,
     groups,
     marginals,
+    people,
     peos,
     popular,
     queries,
@@ -25,7 +26,6 @@ from sottovoce.cli import (  # noqa: F401  (they add their commands)
     shufflers,
     shuffling,
     sql,
-    surveys,
 )
 from sottovoce.cli.commands import app
 from sottovoce.ground.errors import SottovoceError

@@ -66,14 +66,6 @@ SeriesFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Keeps every row's round, for plans of several rounds."),
 ]
-Ignored = Annotated[
-    str | None,
-    typer.Option(metavar="a,b", help="Columns to leave alone; * for all that the plan lacks."),
-]
-Separator = Annotated[
-    str | None,
-    typer.Option(metavar="CHAR", help="Of a CSV file's columns: , or ; or tab; by default found."),
-]
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 Rake = Annotated[
@@ -185,51 +177,6 @@ def _predicted_error(oracle: Oracle, people: int) -> float | None:
         return float(oracle.std_error(people))
     except InvalidInput:  # of an open alphabet: it depends on the candidates
         return None
-
-
-@app.command()
-def whisper(
-    plan_file: PlanFile,
-    people: Annotated[
-        Path, typer.Argument(metavar="people.csv", help="One row per person; CSV or Parquet.")
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the reports go (Parquet).")],
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, help="Simulate, reproducibly. Never for real people's reports."),
-    ] = None,
-    ignore: Ignored = None,
-    separator: Separator = None,
-    series: SeriesFile = None,
-    plan_id: PlanId = None,
-    quiet: Quiet = False,
-) -> None:
-    """Let everybody in a file whisper.
-
-    Each row becomes the report of one device. Without --seed every report draws its coins from the
-    operating system's entropy.
-
-    In a plan of several rounds a row is drawn into one of them and answers only there. --series
-    FILE keeps who that is: give the same file, and the same people in the same order, in every
-    round. With --seed the same seed does it.
-
-    Example:  sottovoce whisper plan.json people.csv -o reports.parquet
-
-    An empty cell, and a value that the plan does not have, is the attribute's `other` if it has
-    one, and is refused if not. 22.0 is 22, and 22.5 is in the bin of 22.
-
-    Example:  sottovoce whisper plan.json people.csv -o reports.parquet --ignore '*'
-
-    Example:  sottovoce whisper next.json people.csv -o second.parquet --series rounds.parquet
-    """
-    from sottovoce.console.surveys import read_plan
-    from sottovoce.console.writing import write_whispers
-
-    made = read_plan(plan_file, plan_id)
-    how: dict[str, Any] = {"separator": read_separator(separator)}
-    how["ignored"] = listed(ignore) if ignore else ()
-    count = write_whispers(made, people, output, seed, quiet, series, **how)
-    typer.echo(f"{count:,} reports written to {output}")
 
 
 @app.command()
@@ -461,11 +408,6 @@ def compare_oracles(
     from sottovoce.console.tables import comparison_table, console
 
     console().print(comparison_table(rows))
-
-
-def read_separator(text: str | None) -> str | None:
-    """A separator as it is typed: a tab by its name, too."""
-    return "\t" if text in ("tab", "\\t") else text
 
 
 def listed(text: str) -> list[str]:

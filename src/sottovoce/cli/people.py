@@ -1,14 +1,32 @@
-"""The command that proposes a survey from a table."""
+"""The commands that read a file of people: what to ask them, and what they whisper."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from sottovoce.cli.commands import Ignored, Json, Separator, app, listed, print_json, read_separator
+from sottovoce.cli.commands import (
+    Json,
+    PlanFile,
+    PlanId,
+    Quiet,
+    SeriesFile,
+    app,
+    listed,
+    print_json,
+)
 from sottovoce.ground.labels import visible, visible_lines
+
+Ignored = Annotated[
+    str | None,
+    typer.Option(metavar="a,b", help="Columns to leave alone; * for all that the plan lacks."),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(metavar="CHAR", help="Of a CSV file's columns: , or ; or tab; by default found."),
+]
 
 
 @app.command()
@@ -76,3 +94,53 @@ def survey(
         if each.attribute is None:
             typer.echo(visible(f"Left out: {each.name}: {each.note}"))
     typer.echo(f"Written: {output}")
+
+
+@app.command()
+def whisper(
+    plan_file: PlanFile,
+    people: Annotated[
+        Path, typer.Argument(metavar="people.csv", help="One row per person; CSV or Parquet.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the reports go (Parquet).")],
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="Simulate, reproducibly. Never for real people's reports."),
+    ] = None,
+    ignore: Ignored = None,
+    separator: Separator = None,
+    series: SeriesFile = None,
+    plan_id: PlanId = None,
+    quiet: Quiet = False,
+) -> None:
+    """Let everybody in a file whisper.
+
+    Each row becomes the report of one device. Without --seed every report draws its coins from the
+    operating system's entropy.
+
+    In a plan of several rounds a row is drawn into one of them and answers only there. --series
+    FILE keeps who that is: give the same file, and the same people in the same order, in every
+    round. With --seed the same seed does it.
+
+    Example:  sottovoce whisper plan.json people.csv -o reports.parquet
+
+    An empty cell, and a value that the plan does not have, is the attribute's `other` if it has
+    one, and is refused if not. 22.0 is 22, and 22.5 is in the bin of 22.
+
+    Example:  sottovoce whisper plan.json people.csv -o reports.parquet --ignore '*'
+
+    Example:  sottovoce whisper next.json people.csv -o second.parquet --series rounds.parquet
+    """
+    from sottovoce.console.surveys import read_plan
+    from sottovoce.console.writing import write_whispers
+
+    made = read_plan(plan_file, plan_id)
+    how: dict[str, Any] = {"separator": read_separator(separator)}
+    how["ignored"] = listed(ignore) if ignore else ()
+    count = write_whispers(made, people, output, seed, quiet, series, **how)
+    typer.echo(f"{count:,} reports written to {output}")
+
+
+def read_separator(text: str | None) -> str | None:
+    """A separator as it is typed: a tab by its name, too."""
+    return "\t" if text in ("tab", "\\t") else text
