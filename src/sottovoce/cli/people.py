@@ -138,7 +138,9 @@ def whisper(
     how: dict[str, Any] = {"separator": read_separator(separator)}
     how["ignored"] = listed(ignore) if ignore else ()
     count = write_whispers(made, people, output, seed, quiet, series, **how)
-    typer.echo(f"{count:,} reports written to {output}")
+    fakes = 0 if made.shuffling is None else made.shuffling.fakes
+    added = f" ({fakes:,} of them fakes, which its shufflers add)" if fakes else ""
+    typer.echo(f"{count:,} reports written to {output}{added}")
 
 
 def read_separator(text: str | None) -> str | None:
