@@ -180,44 +180,6 @@ def _predicted_error(oracle: Oracle, people: int) -> float | None:
 
 
 @app.command()
-def whisper(
-    plan_file: PlanFile,
-    people: Annotated[
-        Path, typer.Argument(metavar="people.csv", help="One row per person; CSV or Parquet.")
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the reports go (Parquet).")],
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, help="Simulate, reproducibly. Never for real people's reports."),
-    ] = None,
-    series: SeriesFile = None,
-    plan_id: PlanId = None,
-    quiet: Quiet = False,
-) -> None:
-    """Let everybody in a file whisper.
-
-    Each row becomes the report of one device. Without --seed every report draws its coins from the
-    operating system's entropy.
-
-    In a plan of several rounds a row is drawn into one of them and answers only there. --series
-    FILE keeps who that is: give the same file, and the same people in the same order, in every
-    round. With --seed the same seed does it.
-
-    Example:  sottovoce whisper plan.json people.csv -o reports.parquet
-
-    Example:  sottovoce whisper next.json people.csv -o second.parquet --series rounds.parquet
-    """
-    from sottovoce.console.surveys import read_plan
-    from sottovoce.console.writing import write_whispers
-
-    made = read_plan(plan_file, plan_id)
-    count = write_whispers(made, people, output, seed, quiet, series)
-    fakes = 0 if made.shuffling is None else made.shuffling.fakes
-    added = f" ({fakes:,} of them fakes, which its shufflers add)" if fakes else ""
-    typer.echo(f"{count:,} reports written to {output}{added}")
-
-
-@app.command()
 def estimate(
     plan_file: PlanFile,
     reports: ReportsSource,
