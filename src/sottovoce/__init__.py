@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sottovoce.accounting.shuffling import Amplified, amplified
     from sottovoce.aggregation.aggregate import Aggregate
-    from sottovoce.analysis import associate, dependency_tree, synthesize
+    from sottovoce.analysis import associate, dependency_tree, rake, synthesize
     from sottovoce.api.planning import next_plan, plan, simulate_rounds
     from sottovoce.central.release import load_release, release
     from sottovoce.central.result import Release
@@ -73,7 +73,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "accounting.shuffling": ("Amplified", "amplified"),
     "aggregation.aggregate": ("Aggregate",),
-    "analysis": ("associate", "dependency_tree", "synthesize"),
+    "analysis": ("associate", "dependency_tree", "rake", "synthesize"),
     "central.release": ("load_release", "release"),
     "central.result": ("Release",),
     "device.assignment": ("Assignment",),
@@ -128,7 +128,7 @@ __all__ = [  # noqa: RUF022  (in the order of the way of the data)
     "Report", "Reports", "CheckedReports",
     "Aggregate", "Estimate", "MarginalEstimate", "QueryEstimate", "Findings", "Table",
     "postprocess", "choose_postprocess", "query",
-    "associate", "dependency_tree", "synthesize", "rules",
+    "associate", "dependency_tree", "synthesize", "rules", "rake",
     "report", "SurveyPage",
     "release", "load_release", "Release",
     "amplified", "Amplified",

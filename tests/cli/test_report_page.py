@@ -45,6 +45,14 @@ def test_every_command_of_the_page_runs(
         Path(f"{name}.json").write_text(plan.to_json(), encoding="utf-8")
         for file in files:
             sv.simulate(plan, people, seed=wave + 1).write(f"{file}.parquet")
+    regions = sv.Schema(smoker=sv.Boolean(), state=sv.Categorical(["NY", "WA"], sensitive=False))
+    asked = sv.Frequencies("smoker")
+    plan = sv.plan(regions, asked, epsilon=2.0, people=PEOPLE, public=["state"])
+    states = np.where(people["smoker"], "NY", "WA").astype(object)
+    Path("regions.json").write_text(plan.to_json(), encoding="utf-8")
+    sv.simulate(plan, {**people, "state": states}, seed=3).write("regions.parquet")
+    (margins,) = re.findall(r"^```toml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.S | re.M)
+    Path("margins.toml").write_text(margins, encoding="utf-8")
     listed = commands()
     assert len(listed) >= 8
     for line in listed:

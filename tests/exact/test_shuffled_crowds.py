@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -19,7 +20,7 @@ from sottovoce.accounting import (
     shuffled_delta,
     shuffled_epsilon,
 )
-from sottovoce.accounting.shuffling import columns
+from sottovoce.accounting.shuffling import bit_sums
 from sottovoce.oracles.unary import UnaryEncoding
 from tests.crowds import channel_of, exact_delta, mean_positive_part, response
 
@@ -169,6 +170,43 @@ def test_columns_shuffled_apart(name: str, people: int, fakes: int, epsilon: flo
     assert upper < shuffled_epsilon([(1, [oracle.blanket()])], people, worst)
 
 
+def _worst_bit(one: float, others: int, e: float) -> float:
+    """The largest delta of one of two values over all crowds."""
+    worst = 0.0
+    for holders in range(others + 1):
+        law = np.array([1.0])
+        for chance in [one] * holders + [1 - one] * (others - holders):
+            law = np.convolve(law, [1 - chance, chance])
+        p, q = np.convolve(law, [1 - one, one]), np.convolve(law, [one, 1 - one])
+        worst = max(worst, *(float(np.maximum(a - e * b, 0).sum()) for a, b in ((p, q), (q, p))))
+    return worst
+
+
+@pytest.mark.parametrize("name", ["rr", "grr", "ss", "olh-field"])
+@pytest.mark.parametrize("people", [2, 3, 5, 41])
+@pytest.mark.parametrize("epsilon", [0.1, 0.8])
+def test_answers_of_two_values_are_sums_of_bits(name: str, people: int, epsilon: float) -> None:
+    oracle = sv.oracle(name, size=2, epsilon=2.1)
+    mixture = [(1, [oracle.blanket()])]
+    worst = _worst_bit(oracle.p, people - 1, math.exp(epsilon))  # type: ignore[attr-defined]
+    upper = shuffled_epsilon(mixture, people, worst)
+    assert lower_epsilon(mixture, people, worst) <= epsilon <= upper
+    found = shuffled_delta(mixture, epsilon, people)
+    assert worst <= found <= worst * 1.1
+    # a blanket that leaves out what two values have in common knows less
+    blanket = replace(oracle.blanket(), pair=None)
+    assert found <= shuffled_delta([(1, [blanket])], epsilon, people)
+
+
+def test_what_only_looks_like_two_values_is_not_summed() -> None:
+    """A seeded hash to two values: both of two values may be supported."""
+    seeded = sv.oracle("olh-seeded", size=4, epsilon=2.1, hash_size=2).blanket()
+    two = sv.oracle("rr", size=2, epsilon=2.1).blanket()
+    assert (seeded.q, seeded.both) == (two.q, two.both)
+    deltas = [shuffled_delta([(1, [blanket])], 0.1, 1000) for blanket in (seeded, two)]
+    assert deltas[1] < deltas[0] / 2
+
+
 def test_a_crowd_that_was_forgotten_is_convicted(monkeypatch: pytest.MonkeyPatch) -> None:
     """If nobody else held the value, columns would look more private than they are."""
     oracle = sv.oracle("sue", size=3, epsilon=2)
@@ -176,7 +214,7 @@ def test_a_crowd_that_was_forgotten_is_convicted(monkeypatch: pytest.MonkeyPatch
     worst = _worst_columns(oracle.p, oracle.q, 40, 0, math.exp(0.8))
     assert column_epsilon(oracle.exact_p, oracle.exact_q, 41, worst) >= 0.8
     nobody = [(0, 40)]
-    monkeypatch.setattr(columns, "_intervals", lambda *_: iter(nobody))
+    monkeypatch.setattr(bit_sums, "_intervals", lambda *_: iter(nobody))
     assert column_epsilon(oracle.exact_p, oracle.exact_q, 41, worst) < 0.8
 
 

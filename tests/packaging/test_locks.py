@@ -88,7 +88,16 @@ def test_a_collector_is_locked_without_the_analysis_libraries() -> None:
 
 
 def test_every_library_of_an_extra_can_be_named_by_an_error() -> None:
-    for extra in ("accounting", "analysis", "queries", "collector", "peos", "postgres", "studio"):
+    for extra in (
+        "accounting",
+        "analysis",
+        "queries",
+        "collector",
+        "peos",
+        "postgres",
+        "spark",
+        "studio",
+    ):
         names = {
             canonicalize_name(Requirement(each).name)
             for each in PROJECT["optional-dependencies"][extra]

@@ -40,6 +40,7 @@ def mixture_of(name: str, size: int, epsilon: float, **options: int) -> losses.M
 @pytest.mark.parametrize(
     ("name", "size", "epsilon", "options", "most"),
     [
+        ("rr", 2, 4, {}, 1.021),
         ("grr", 16, 4, {}, 1.001),
         ("grr", 1024, 8, {}, 1.001),
         ("olh", 1024, 4, {"hash_bits": 6}, 1.01),

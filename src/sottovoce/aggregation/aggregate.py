@@ -31,7 +31,7 @@ from sottovoce.protocol.reports import Report, Reports
 if TYPE_CHECKING:
     from sottovoce.results.estimate import Estimate
 
-_MAGIC = b"SVA\x01"
+AGGREGATE_MAGIC = b"SVA\x01"
 MANY_TIMES = 16  # the people that a plan expects: more reports need bytes of their own
 # that compressed bytes may hold; real ones hold a random seed or a few bits each
 REPORTS_PER_BYTE = 4
@@ -263,7 +263,7 @@ class Aggregate:
         differently, so ``==`` and digests are those of the integers, not of these bytes.
         """
         body = zlib.compress(self.counts.to_bytes(), 1)
-        head = _MAGIC + bytes.fromhex(self.plan.id)
+        head = AGGREGATE_MAGIC + bytes.fromhex(self.plan.id)
         return head + body + zlib.crc32(head + body).to_bytes(4, "little")
 
     @classmethod
@@ -274,7 +274,7 @@ class Aggregate:
         many there are; by default as many as the bytes can hold, or some times the people that the
         plan expects.
         """
-        if len(data) < 40 or data[:4] != _MAGIC:
+        if len(data) < 40 or data[:4] != AGGREGATE_MAGIC:
             raise CorruptReport("aggregate: these bytes are not an aggregate")
         if zlib.crc32(data[:-4]).to_bytes(4, "little") != data[-4:]:
             raise CorruptReport("aggregate: the checksum does not match; it was cut or damaged")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from os import PathLike
-from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.threads import MAX_THREADS, thread_count
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.report_files import ReportFile, report_paths
+from sottovoce.protocol.report_places import ReportPlace
 from sottovoce.protocol.reports import STREAM_BATCH
 
 JOB_REPORTS = 8 * STREAM_BATCH  # so many are one thread's before it asks for more
@@ -24,7 +24,7 @@ MAX_PARTS_BYTES = 1 << 30  # of the integers that all threads hold
 class FoldJob(NamedTuple):
     """Row groups of one file, one after another."""
 
-    path: Path
+    path: ReportPlace
     groups: list[int]
 
 
@@ -69,7 +69,7 @@ def count_files(plan: Plan, path: str | PathLike[str]) -> int:
     return _jobs_of(report_paths(path, plan.id))[1]
 
 
-def _jobs_of(paths: list[Path]) -> tuple[list[FoldJob], int]:
+def _jobs_of(paths: list[ReportPlace]) -> tuple[list[FoldJob], int]:
     """(all row groups, as jobs of about ``JOB_REPORTS``; how many reports they hold)."""
     jobs, reports = [], 0
     for path in paths:

@@ -10,9 +10,13 @@ import typer
 
 from sottovoce.cli import (  # noqa: F401  (they add their commands)
     analysis,
+    assignment_keys,
     compare_shuffled,
+    folding,
     groups,
     marginals,
+    people,
+    peos,
     popular,
     queries,
     releases,

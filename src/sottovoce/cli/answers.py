@@ -13,10 +13,15 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import visible
 
 if TYPE_CHECKING:
+    from sottovoce.aggregation.aggregate import Aggregate
+    from sottovoce.analysis.raking import Raked
     from sottovoce.protocol.guarantee import Guarantee
     from sottovoce.protocol.plan import Plan
     from sottovoce.results.cells import Mark
     from sottovoce.results.estimate import Estimate, Table
+
+
+LOCALLY: Mapping[str, Any] = {}  # who folds reports, if nobody says
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,45 @@ def asked_tables(found: Estimate, marginals: Sequence[str], k: int | None) -> li
     if k is not None:
         tables += found.marginals(k).values()
     return tables if marginals or k is not None else list(found.tables.values())
+
+
+def listened(
+    made: Plan, source: str, rake: Path | None, quiet: bool, where: Mapping[str, Any] = LOCALLY
+) -> Aggregate | Raked:
+    """What was heard; with weights if a file has the population's shares of public columns.
+
+    Args:
+        made: the plan.
+        source: where the reports are.
+        rake: the file of shares.
+        quiet: no progress bar.
+        where: who folds the reports, as :func:`sottovoce.console.reading.heard` takes it.
+    """
+    from sottovoce.console.reading import all_reports, heard
+
+    if rake is None:
+        return heard(made, source, quiet, **where)
+    from sottovoce.analysis.raking import rake as raked
+    from sottovoce.console.surveys import read_margins
+
+    return raked(made, all_reports(made, source, quiet), read_margins(rake))
+
+
+def estimated(
+    made: Plan,
+    source: str,
+    rake: Path | None,
+    quiet: bool,
+    where: Mapping[str, Any],
+    **options: Any,
+) -> Estimate:
+    """The estimate of what was heard, with ``options`` of it, those not given None or False."""
+    for option, value in options.items():
+        if rake is not None and value:
+            raise InvalidInput(f"rake: weights do not go with {option}")
+    total: Any = listened(made, source, rake, quiet, where)
+    found: Estimate = total.estimate(**(options if rake is None else {}))
+    return found
 
 
 def read_lines(path: Path) -> list[str]:

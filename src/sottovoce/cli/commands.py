@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sottovoce import __version__
+from sottovoce.cli.engines import EngineName, Master
 from sottovoce.cli.examples import EXAMPLES
 from sottovoce.console.screen import say
 from sottovoce.ground.errors import InvalidInput
@@ -55,7 +56,7 @@ ReportsSource = Annotated[
     str,
     typer.Argument(
         metavar="reports.parquet",
-        help="What the devices sent: Parquet, a folder of it, or a store.",
+        help="What the devices sent: Parquet, a folder or URL of it, a total, or a store.",
     ),
 ]
 PlanId = Annotated[
@@ -67,6 +68,9 @@ SeriesFile = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output, and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+Rake = Annotated[
+    Path | None, typer.Option(metavar="TOML", help="Weights: shares of public columns that hold.")
+]
 Size = Annotated[int, typer.Option("--size", help="How many values there are.")]
 
 
@@ -176,41 +180,6 @@ def _predicted_error(oracle: Oracle, people: int) -> float | None:
 
 
 @app.command()
-def whisper(
-    plan_file: PlanFile,
-    people: Annotated[
-        Path, typer.Argument(metavar="people.csv", help="One row per person; CSV or Parquet.")
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the reports go (Parquet).")],
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, help="Simulate, reproducibly. Never for real people's reports."),
-    ] = None,
-    series: SeriesFile = None,
-    plan_id: PlanId = None,
-    quiet: Quiet = False,
-) -> None:
-    """Let everybody in a file whisper.
-
-    Each row becomes the report of one device. Without --seed every report draws its coins from the
-    operating system's entropy.
-
-    In a plan of several rounds a row is drawn into one of them and answers only there. --series
-    FILE keeps who that is: give the same file, and the same people in the same order, in every
-    round. With --seed the same seed does it.
-
-    Example:  sottovoce whisper plan.json people.csv -o reports.parquet
-
-    Example:  sottovoce whisper next.json people.csv -o second.parquet --series rounds.parquet
-    """
-    from sottovoce.console.surveys import read_plan
-    from sottovoce.console.writing import write_whispers
-
-    count = write_whispers(read_plan(plan_file, plan_id), people, output, seed, quiet, series)
-    typer.echo(f"{count:,} reports written to {output}")
-
-
-@app.command()
 def estimate(
     plan_file: PlanFile,
     reports: ReportsSource,
@@ -257,6 +226,7 @@ def estimate(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")
     ] = None,
+    rake: Rake = None,
     csv: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="Tables as CSV: a file .csv for one, a new folder."),
@@ -265,6 +235,8 @@ def estimate(
         Path | None, typer.Option(metavar="FILE", help="Tables as Excel, a sheet for each.")
     ] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    engine: EngineName = "local",
+    master: Master = None,
     plan_id: PlanId = None,
     quiet: Quiet = False,
 ) -> None:
@@ -277,13 +249,14 @@ def estimate(
 
     Example:  sottovoce estimate plan.json sqlite:///survey.db --sum age:18..37
 
+    Example:  sottovoce estimate plan.json s3://bucket/reports --engine sc://host
+
     Example:  sottovoce estimate plan.json reports.parquet --k 2 --xlsx tables.xlsx --csv tables
 
     Example:  sottovoce estimate plan.json reports.parquet --tree --next next.json
     # popular values, in rounds
     """
     from sottovoce.cli import answers
-    from sottovoce.console.reading import heard
     from sottovoce.console.surveys import read_plan
 
     if not 0 < level < 1:
@@ -292,18 +265,14 @@ def estimate(
     files.check()
     made = read_plan(plan_file, plan_id)
     words = None if candidates is None else answers.candidates(made, candidates)
-    found = heard(made, reports, quiet).estimate(
-        candidates=words, decoder=decoder, complete=complete
-    )
+    options = {"candidates": words, "decoder": decoder, "complete": complete}
+    where: dict[str, Any] = {"engine": engine, "master": master}
+    found = answers.estimated(made, reports, rake, quiet, where, **options)
     if found.is_part:
         refused = {"postprocess": postprocess, "marginal": marginal, "k": k}
         refused |= {"sum": sums, "decoder": decoder}
-        how: dict[str, Any] = {
-            "plot": plot,
-            "with_tree": tree,
-            "following": following,
-            "files": files,
-        }
+        how: dict[str, Any] = {"plot": plot, "with_tree": tree, "files": files}
+        how["following"] = following
         answers.popular(made, found, level=level, as_json=as_json, refused=refused, **how)
         return
     if tree or following is not None:

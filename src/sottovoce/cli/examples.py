@@ -7,8 +7,10 @@ EXAMPLES = """\b
 Examples:
   sottovoce demo
   sottovoce studio
+  sottovoce survey people.csv -o survey.toml
   sottovoce plan survey.toml -o plan.json
   sottovoce whisper plan.json people.csv -o reports.parquet
+  sottovoce fold plan.json reports/ -o total.sva
   sottovoce estimate plan.json reports.parquet --marginal smoker,age --plot table.svg
   sottovoce report plan.json reports.parquet -o report.html
   sottovoce groups plan.json reports.parquet drinks --by smoker
@@ -36,5 +38,6 @@ Examples:
   sottovoce compare shuffled table.csv --attribute age --epsilon 0.1,0.5 --people 100000
   sottovoce key new -o hop.key
   sottovoce shuffler plan.json --key hop.key --next http://127.0.0.1:8700 --close-after 3600
+  sottovoce peos plan.json reports.parquet -o shuffled.parquet --least 1000
   sottovoce spotcheck plan.json people.csv --at http://127.0.0.1:8700
 """

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, app, print_json
+from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, Rake, app, print_json
 from sottovoce.ground.errors import InvalidInput
 
 HTML_ENDINGS = (".html", ".htm")
@@ -20,7 +20,7 @@ def report(
         str,
         typer.Argument(
             metavar="reports.parquet",
-            help="What the devices sent: Parquet, a folder, a store, or a saved aggregate (.sva).",
+            help="What the devices sent: Parquet, a folder, a store, or a total (.sva).",
         ),
     ],
     output: Annotated[
@@ -33,6 +33,7 @@ def report(
     title: Annotated[
         str | None, typer.Option(help="The heading; by default what was asked about.")
     ] = None,
+    rake: Rake = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     as_json: Json = False,
     plan_id: PlanId = None,
@@ -48,7 +49,7 @@ def report(
 
     Example:  sottovoce report plan.json sqlite:///survey.db -o report.html --pdf report.pdf
     """
-    from sottovoce.console.reading import heard
+    from sottovoce.cli.answers import listened
     from sottovoce.console.surveys import read_plan
     from sottovoce.pages.pdf import find_browser, write_pdf
     from sottovoce.pages.survey_page import report as survey_report
@@ -58,7 +59,7 @@ def report(
     if pdf is not None:
         find_browser()  # before anything takes long
     made = read_plan(plan_file, plan_id)
-    page = survey_report(made, heard(made, reports, quiet), title=title, level=level)
+    page = survey_report(made, listened(made, reports, rake, quiet), title=title, level=level)
     page.write(output)
     if pdf is not None:
         write_pdf(page.html, pdf)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,8 +16,6 @@ from sottovoce.ground.errors import InvalidInput, SottovoceError
 from sottovoce.ground.labels import visible_lines
 
 if TYPE_CHECKING:
-    from sottovoce.protocol.plan import Plan
-    from sottovoce.protocol.reports import Reports
     from sottovoce.questions.queries.sql.answer import QueryAnswer
     from sottovoce.questions.queries.sql.session import Session
 
@@ -162,59 +160,22 @@ def _session(
     on: str,
 ) -> Session:
     """What was heard, ready for queries."""
+    from sottovoce.console.reading import file_reports, stored_reports
     from sottovoce.console.surveys import read_plan
     from sottovoce.questions.queries.sql import open_session
+    from sottovoce.store.urls import is_store
 
     made = read_plan(plan_file, plan_id)
     if made.question.kind != "queries":
         raise InvalidInput(
             f"plan ({plan_file}): its question must be queries, not {made.question.kind}"
         )
-    if "://" in source:
-        ids, reports = _stored_reports(made, source, quiet)
+    if is_store(source):
+        ids, reports = stored_reports(made, source, quiet)
         return open_session(made, reports, table=table, on=on, ids=ids)
     if table is not None:  # which needs ids
         return open_session(made, source, table=table, on=on)
-    return open_session(made, _reports(made, source, quiet))
-
-
-def _reports(made: Plan, source: str, quiet: bool) -> Reports:
-    """All reports of a file or a folder."""
-    from sottovoce.console.progress import progress
-    from sottovoce.protocol.report_files import stream
-    from sottovoce.protocol.reports import Reports
-    from sottovoce.sending.people import row_count
-
-    parts: list[Reports] = []
-    with progress("listening", lambda: row_count(Path(source)), quiet) as advance:
-        for batch in stream(source, plan_id=made.id):
-            parts.append(batch.checked(made))
-            advance(sum(map(len, parts)))
-    return Reports.concat(parts)
-
-
-def _stored_reports(made: Plan, source: str, quiet: bool) -> tuple[Any, Reports]:
-    """(the ids, the reports) of a store."""
-    import numpy as np
-
-    from sottovoce.console.progress import progress
-    from sottovoce.protocol.report_files import REPORT_ID_BYTES
-    from sottovoce.protocol.reports import Reports
-    from sottovoce.store import open_store
-
-    parts: list[Reports] = [Reports.empty(made)]
-    ids = [np.zeros((0, REPORT_ID_BYTES), np.uint8)]
-    store = open_store(source, create=False)
-    try:
-        kept = store.entry(made.id).plan
-        with progress("listening", store.count(kept), quiet) as advance:
-            for _, names, batch in store.read(kept):
-                parts.append(batch)
-                ids.append(names)
-                advance(sum(map(len, parts)))
-    finally:
-        store.close()
-    return np.concatenate(ids), Reports.concat(parts)
+    return open_session(made, file_reports(made, source, quiet))
 
 
 def _statements() -> Iterator[str]:

@@ -1,54 +1,84 @@
-"""Where a command hears a crowd from: Parquet, a folder of it, a store, totals, an aggregate."""
+"""Where a command hears a crowd from: files of reports, a store, what was shipped, a total."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from sottovoce.ground.errors import InvalidInput
+
 if TYPE_CHECKING:
     from sottovoce.aggregation.aggregate import Aggregate
+    from sottovoce.engine import TaskEngine
     from sottovoce.protocol.plan import Plan
+    from sottovoce.protocol.reports import Reports
 
-SAVED = ".sva"  # how the name of a saved aggregate ends: Aggregate.to_bytes in a file
+LOCAL_ENGINE = "local"
 
 
-def heard(made: Plan, source: str, quiet: bool) -> Aggregate:
-    """The aggregate of all reports there, read in constant memory; or one that was saved."""
-    from sottovoce.aggregation.file_fold import count_files, fold_files
+def heard(
+    made: Plan, source: str, quiet: bool, engine: str = LOCAL_ENGINE, master: str | None = None
+) -> Aggregate:
+    """The aggregate of all reports there, read in constant memory."""
+    return heard_all(made, [source], quiet, engine, master)
+
+
+def heard_all(
+    made: Plan, sources: Sequence[str], quiet: bool, engine: str, master: str | None = None
+) -> Aggregate:
+    """The aggregate of all reports in some places."""
+    from sottovoce.engine import open_engine
+
+    for place, source in enumerate(sources):
+        if source in sources[:place]:
+            raise InvalidInput(f"reports ({source}) must be given once, or they count twice")
+        if engine != LOCAL_ENGINE and not _is_files(source):
+            raise InvalidInput(
+                f"engine ({engine}) folds files of reports, and ({source}) is a store or a total: "
+                "`sottovoce export` writes files, and the engine local adds up totals"
+            )
+    with open_engine(engine, master) as workers:
+        total = _heard(made, sources[0], quiet, workers)
+        for source in sources[1:]:
+            total.absorb(_heard(made, source, quiet, workers))
+    return total
+
+
+def _heard(made: Plan, source: str, quiet: bool, engine: TaskEngine) -> Aggregate:
+    from sottovoce.aggregation.file_fold import count_files
+    from sottovoce.aggregation.totals import is_total, read_total
     from sottovoce.console.progress import progress
+    from sottovoce.store.urls import is_store
 
+    if is_store(source):
+        return _stored(made, source)
+    if is_total(source):
+        return read_total(made, source)
     if _is_of_totals(source):
         return _collected(made, source, quiet)
-    if "://" in source:
-        from sottovoce.store import open_store
+    count = count_files(made, source) if engine.name == LOCAL_ENGINE else None
+    with progress("listening", count, quiet) as advance:
+        return engine.fold(made, source, advance)
 
-        store = open_store(source, create=False)
-        try:
-            total = store.aggregate(store.entry(made.id).plan)
-            missing = store.kept(made).missing
-            if missing:
-                typer.echo(
-                    f"Note: {missing:,} damaged reports are left out; see `sottovoce rebuild`",
-                    err=True,
-                )
-            return total
-        finally:
-            store.close()
-    if source.endswith(SAVED):
-        from sottovoce.aggregation.aggregate import Aggregate
 
-        return Aggregate.from_bytes(made, Path(source).read_bytes())
-    with progress("listening", count_files(made, source), quiet) as advance:
-        return fold_files(made, source, advance=advance)
+def _is_files(source: str) -> bool:
+    """Whether it is a file or a folder of reports, by path or by URL."""
+    from sottovoce.aggregation.totals import is_total
+    from sottovoce.store.urls import is_store
+
+    return not is_store(source) and not is_total(source) and not _is_of_totals(source)
 
 
 def _is_of_totals(source: str) -> bool:
-    """Whether it is where `sottovoce ship` wrote to: a folder of plans, or a URL of no store."""
-    from sottovoce.store import is_store
+    """Whether it is where `sottovoce ship` wrote to: a place that has folders of plans."""
+    from sottovoce.shipping.places import Place
 
-    return any(Path(source).glob("plan=*")) if "://" not in source else not is_store(source)
+    if "://" not in source:
+        return any(Path(source).glob("plan=*"))
+    return any(name.startswith("plan=") for name in Place.at(source).folders())
 
 
 def _collected(made: Plan, source: str, quiet: bool) -> Aggregate:
@@ -66,3 +96,71 @@ def _collected(made: Plan, source: str, quiet: bool) -> Aggregate:
             err=True,
         )
     return found.aggregate
+
+
+def _stored(made: Plan, source: str) -> Aggregate:
+    from sottovoce.store import open_store
+
+    store = open_store(source, create=False)
+    try:
+        total = store.aggregate(store.entry(made.id).plan)
+        missing = store.kept(made).missing
+        if missing:
+            typer.echo(
+                f"Note: {missing:,} damaged reports are left out; see `sottovoce rebuild`",
+                err=True,
+            )
+        return total
+    finally:
+        store.close()
+
+
+def file_reports(made: Plan, source: str, quiet: bool) -> Reports:
+    """All reports of a file or a folder."""
+    from sottovoce.console.progress import progress
+    from sottovoce.protocol.report_files import stream
+    from sottovoce.protocol.reports import Reports
+    from sottovoce.sending.people import row_count
+
+    parts: list[Reports] = []
+    with progress("listening", lambda: row_count(Path(source)), quiet) as advance:
+        for batch in stream(source, plan_id=made.id):
+            parts.append(batch.checked(made))
+            advance(sum(map(len, parts)))
+    return Reports.concat(parts)
+
+
+def stored_reports(made: Plan, source: str, quiet: bool) -> tuple[Any, Reports]:
+    """(the ids, the reports) of a store."""
+    import numpy as np
+
+    from sottovoce.console.progress import progress
+    from sottovoce.protocol.report_files import REPORT_ID_BYTES
+    from sottovoce.protocol.reports import Reports
+    from sottovoce.store import open_store
+
+    parts: list[Reports] = [Reports.empty(made)]
+    ids = [np.zeros((0, REPORT_ID_BYTES), np.uint8)]
+    store = open_store(source, create=False)
+    try:
+        kept = store.entry(made.id).plan
+        with progress("listening", store.count(kept), quiet) as advance:
+            for _, names, batch in store.read(kept):
+                parts.append(batch)
+                ids.append(names)
+                advance(sum(map(len, parts)))
+    finally:
+        store.close()
+    return np.concatenate(ids), Reports.concat(parts)
+
+
+def all_reports(made: Plan, source: str, quiet: bool) -> Reports:
+    """All reports of a file, a folder or a store, row by row."""
+    from sottovoce.aggregation.totals import is_total
+    from sottovoce.store.urls import is_store
+
+    if is_total(source):
+        raise InvalidInput(f"reports ({source}): a total no longer knows who is who")
+    if is_store(source):
+        return stored_reports(made, source, quiet)[1]
+    return file_reports(made, source, quiet)

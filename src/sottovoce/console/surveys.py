@@ -58,6 +58,17 @@ def _toml(path: Path, what: str) -> dict[str, Any]:
         raise InvalidInput(f"{what} ({path}): the file is not TOML: {wrong}") from None
 
 
+def read_margins(path: Path) -> dict[str, dict[str, Any]]:
+    """The population's shares of public columns: a table for each, in it a share for each value."""
+    found = _toml(path, "rake")
+    for name, shares in found.items():
+        if not isinstance(shares, dict) or not all(
+            isinstance(share, int | Decimal) for share in shares.values()
+        ):
+            raise InvalidInput(f"rake ({path}): {name!r} must be a table of shares, a value each")
+    return found
+
+
 def read_plan(path: Path, id: str | None = None) -> Plan:
     """A plan as stored; its thresholds, guarantee and, where one is expected, id are checked."""
     from sottovoce.protocol.plan import Plan

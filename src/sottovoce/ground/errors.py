@@ -51,6 +51,10 @@ class BatchClosed(SottovoceError):
     """A shuffler's batch takes no more reports."""
 
 
+class ClusterError(SottovoceError):
+    """What was to work elsewhere cannot: nobody answers, or its workers have other versions."""
+
+
 class UnknownPlan(InvalidInput):
     """The store has no such plan."""
 

@@ -27,6 +27,7 @@ EXTRAS = {
     "cryptography": "shuffle",
     "gmpy2": "peos",
     "psycopg": "postgres",
+    "pyspark": "spark",
     "duckdb": "queries",
     "sqlglot": "queries",
     "jinja2": "studio",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sottovoce import __version__
 from sottovoce.aggregation.aggregate import Aggregate
+from sottovoce.analysis.raking import Raked
 from sottovoce.ground.errors import InvalidInput, PlanMismatch
 from sottovoce.ground.files import replacing
 from sottovoce.ground.labels import visible, visible_lines
@@ -23,7 +24,7 @@ from sottovoce.results.estimate import Estimate
 if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
 
-Heard = Aggregate | Estimate | Reports | Iterable[Report]
+Heard = Aggregate | Estimate | Raked | Reports | Iterable[Report]
 MAX_TITLE = 200  # characters
 
 _PAGE = Template("""<!doctype html>
@@ -106,7 +107,8 @@ def report(
 
     Args:
         plan: the survey's plan.
-        heard: its aggregate, its estimate, or its reports.
+        heard: its aggregate, its estimate, its reports, or what :func:`sottovoce.rake` made of
+            them.
         title: the heading; by default what was asked about.
         level: of the intervals.
 
@@ -122,14 +124,15 @@ def report(
     if not 0 < level < 1:
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
     found = _estimated(plan, heard)
+    people = heard.people if isinstance(heard, Raked) else found.people
     heading = _heading(plan, title)
     text = _PAGE.substitute(
         title=escape(heading),
         style=page_style(),
-        lede=_lede(plan, found),
-        facts=facts_html(_facts(plan, found)),
+        lede=_lede(people),
+        facts=facts_html(_facts(plan, people)),
         promise=promise_html(plan.guarantee),
-        reading=_reading(found, level),
+        reading=_reading(found, level) + (_weighted(heard) if isinstance(heard, Raked) else ""),
         attributes=attribute_cards(plan, found, level),
         relations=relations_html(found, level),
         plan=escape(visible_lines(str(plan))),
@@ -141,6 +144,10 @@ def report(
 
 def _estimated(plan: Plan, heard: Heard) -> Estimate:
     """The estimate of whatever was heard."""
+    if isinstance(heard, Raked):
+        if heard.plan.id != plan.id:
+            raise PlanMismatch("report: the weighted reports belong to another plan")
+        return heard.estimate()
     if isinstance(heard, Estimate):
         return heard
     total = heard if isinstance(heard, Aggregate) else Aggregate(plan).add(heard)
@@ -167,20 +174,20 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def _lede(plan: Plan, found: Estimate) -> str:
-    count = f"{found.people:,} {'person' if found.people == 1 else 'people'}"
+def _lede(people: int) -> str:
+    count = f"{people:,} {'person' if people == 1 else 'people'}"
     return (
         f"{count} answered. Each device sent one randomised report; true answers stayed with the "
         "people. What is below was learnt from those reports alone."
     )
 
 
-def _facts(plan: Plan, found: Estimate) -> list[tuple[str, str]]:
+def _facts(plan: Plan, people: int) -> list[tuple[str, str]]:
     """Figures, and what they are about."""
     guarantee = plan.guarantee
     count = len(plan.cohorts.attributes)
     facts = [
-        (f"{found.people:,}", f"reports heard; the plan was made for {plan.round_people:,}"),
+        (f"{people:,}", f"reports heard; the plan was made for {plan.round_people:,}"),
         (f"{count}", "attribute was asked about" if count == 1 else "attributes were asked about"),
         (at_most(guarantee.per_report), "epsilon, the most that a report can cost"),
     ]
@@ -192,6 +199,14 @@ def _facts(plan: Plan, found: Estimate) -> list[tuple[str, str]]:
     if rounds > 1:
         facts.append((f"{plan.series.number + 1} of {rounds}", "rounds; nobody answers two"))
     return facts
+
+
+def _weighted(raked: Raked) -> str:
+    """What weights are for, and what they cost."""
+    return (
+        f"<p>Answers are {escape(str(raked))}. Weights make the shares of public columns those of "
+        "the population, as they were given; what else sets apart who did not answer stays.</p>"
+    )
 
 
 def _reading(found: Estimate, level: float) -> str:

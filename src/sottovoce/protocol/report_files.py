@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,14 @@ from numpy.typing import NDArray
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.files import replacing
+from sottovoce.protocol.report_places import (
+    ReportPlace,
+    is_folder,
+    opened,
+    parquet_files,
+    place_of,
+    shown,
+)
 from sottovoce.protocol.reports import PLAN_KEY, STREAM_BATCH, Reports, public_names
 
 REPORT_ID = "id"  # the column of ids in what a store exports
@@ -58,7 +65,8 @@ def stream(
     path: str | os.PathLike[str], batch: int = STREAM_BATCH, plan_id: str | None = None
 ) -> Iterator[Reports]:
     """The reports of a Parquet file in batches, in constant memory; or those of all Parquet files
-    in a folder, by name.
+    in a folder, and in its folders named ``key=value``, by name. A URL that pyarrow opens
+    (``s3://``, ``gs://``, ``abfs://``, ``hdfs://``, ``file://``) is as good as a path.
 
     With ``plan_id`` the files of other plans in a folder are passed over.
     """
@@ -101,12 +109,12 @@ def parse_with_ids(data: bytes, name: str) -> tuple[Ids, Reports]:
         raise damaged from None
 
 
-def report_paths(path: str | os.PathLike[str], plan_id: str | None) -> list[Path]:
+def report_paths(path: str | os.PathLike[str], plan_id: str | None) -> list[ReportPlace]:
     """A file, or those of a folder by name, of one plan if it is given."""
-    place = Path(path)
-    if not place.is_dir():
+    place = place_of(path)
+    if not is_folder(place):
         return [place]
-    files = sorted(place.glob("*.parquet"))
+    files = parquet_files(place)
     if plan_id is not None:
         files = [
             file
@@ -115,29 +123,36 @@ def report_paths(path: str | os.PathLike[str], plan_id: str | None) -> list[Path
         ]
     if not files:
         of_plan = "" if plan_id is None else " of the plan"
-        raise InvalidInput(f"reports ({path}) must be a folder that holds Parquet files{of_plan}")
+        raise InvalidInput(
+            f"reports ({shown(place)}) must be a folder that holds Parquet files{of_plan}"
+        )
     return files
 
 
-def _open(path: Path) -> Any:
+def _open(place: ReportPlace) -> Any:
     pa = imported("pyarrow")
     pq = imported("pyarrow.parquet")
 
-    if not path.is_file():
-        raise InvalidInput(f"reports ({path}) must be a file that exists")
+    source = opened(place)
     try:
         # without pre_buffer, which would hold all that was read: the file streams
-        return pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False)
+        return pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=False)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
-        raise _damaged(path) from None
+        raise _damaged(place) from None
 
 
 class ReportFile:
     """A Parquet file of reports: its row groups can be read one by one, by one thread at a time."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: ReportPlace) -> None:
         self.path = path
         self._file = _open(path)
+
+    @property
+    def plan_id(self) -> str:
+        """The plan that the file names; empty if it names none."""
+        metadata: dict[bytes, bytes] = self._file.schema_arrow.metadata or {}
+        return metadata.get(PLAN_KEY, b"").decode(errors="replace")
 
     @property
     def group_rows(self) -> list[int]:
@@ -173,26 +188,29 @@ class ReportFile:
             raise _damaged(self.path) from None
 
 
-def _damaged(path: Path) -> CorruptReport:
-    return CorruptReport(f"reports ({path}) must be a whole Parquet file; it was cut or damaged")
+def _damaged(path: ReportPlace) -> CorruptReport:
+    return CorruptReport(
+        f"reports ({shown(path)}) must be a whole Parquet file; it was cut or damaged"
+    )
 
 
-def _ids_of(path: Path) -> Ids:
+def _ids_of(path: ReportPlace) -> Ids:
     pa = imported("pyarrow")
 
     file = _open(path)
     schema = file.schema_arrow
     if REPORT_ID not in schema.names or schema.field(REPORT_ID).type != pa.binary(REPORT_ID_BYTES):
         raise InvalidInput(
-            f"reports ({path}) must have a column {REPORT_ID!r} of {REPORT_ID_BYTES} bytes each to "
-            "be joined with a table, as in what `sottovoce export` writes"
+            f"reports ({shown(path)}) must have a column {REPORT_ID!r} of "
+            f"{REPORT_ID_BYTES} bytes each to be joined with a table, as in what "
+            "`sottovoce export` writes"
         )
     try:
         column = file.read([REPORT_ID]).column(REPORT_ID)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise _damaged(path) from None
     if column.null_count:
-        raise CorruptReport(f"reports ({path}): no id may be missing")
+        raise CorruptReport(f"reports ({shown(path)}): no id may be missing")
     return _id_rows(column)
 
 

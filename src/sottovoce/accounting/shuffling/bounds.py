@@ -6,16 +6,21 @@ for the losses l of n people's blankets (``losses.py``), replace-one neighbours.
 surely of the blanket, those of shufflers (fakes), are counted in the same way:
 
     delta(eps) <= E[ gamma/(K + 1) (L_1 + ... + L_{K+1})_+ ],  K = fakes + Bin(honest, gamma)
+
+A single question with two values is a sum of bits, whose law is exact (``bit_sums.py``).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
 from sottovoce.accounting.gaussian import check_delta
+from sottovoce.accounting.shuffling.bit_sums import BitSums
 from sottovoce.accounting.shuffling.expectation import (
     COARSE_GRID,
     FINE_GRID,
@@ -33,6 +38,7 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 
 MAX_SHUFFLED = 10**12  # people, or fakes
+MOST_SUMMED = 10**8  # people whose sums of bits are listed
 SOLVED_TO = 1e-4  # relative, of an epsilon that was solved for
 _TAIL_SHARE = 1e-4  # of delta, for the chance of fewer reports of the blanket than were counted on
 _SMALLEST_EPSILON = 1e-9
@@ -114,6 +120,7 @@ class ShuffledCrowd:
         self._atoms = loss_atoms(mixture)
         # fakes have the law of the blanket only if that is the same in every cohort
         self._common = loss_atoms(mixture, common=True)
+        self._binary = _binary_chances(mixture) if self.honest <= MOST_SUMMED else None
 
     def delta(self, epsilon: float, points: int = FINE_GRID) -> float:
         """An upper bound of delta: the least of those there are."""
@@ -145,6 +152,8 @@ class ShuffledCrowd:
         found: list[Callable[[float, int], float]] = []
         if self.honest:
             found.append(self._without_fakes)
+            if self._binary is not None:
+                found.append(self._of_bits)
         if self.fakes:
             found.append(self._with_fakes)
         return found
@@ -153,6 +162,16 @@ class ShuffledCrowd:
         atoms, people = self._atoms, self.honest + 1
         part = LossPart(atoms.values(epsilon), atoms.chances, people)
         return positive_part([part], points) / people
+
+    @cached_property
+    def _bits(self) -> BitSums:
+        assert self._binary is not None
+        return BitSums(*self._binary, self.honest)
+
+    def _of_bits(self, epsilon: float, points: int) -> float:
+        # the other direction is this one with the two values exchanged, in a crowd that is among
+        # all crowds too
+        return self._bits.delta(epsilon)
 
     def _with_fakes(self, epsilon: float, points: int) -> float:
         atoms = self._common
@@ -166,6 +185,18 @@ class ShuffledCrowd:
         tail = max(_TAIL_SHARE * total / (self.fakes + 1 + gamma * self.honest), 1e-300)
         least = self.fakes + least_count(self.honest, gamma, tail)
         return tail + total / (least + 1)
+
+
+def _binary_chances(mixture: Mixture) -> tuple[Fraction, Fraction] | None:
+    """(p, q) of a mixture that is one answer to one question with two values, of which a report
+    supports one; None of all others.
+    """
+    asks = [blanket for _, asks in mixture for blanket in asks]
+    (ask, *others) = asks
+    is_one_of_two = ask.q == Fraction(1, 2) and ask.both == 0 == ask.pair and ask.triple is None
+    if others or not is_one_of_two:
+        return None
+    return ask.gamma * ask.q * ask.ratio, ask.gamma * ask.q
 
 
 def solved_epsilon(

@@ -1,6 +1,7 @@
 """Rigorous lower bounds beside the upper ones: one pair of crowds, one test that tells them apart.
 
-Everybody else holds a third value x''. Whatever event A of the shuffled reports one picks,
+Everybody else holds a third value x'', or one of the two. Whatever event A of the shuffled reports
+one picks,
 
     delta(eps) >= P_x(A) - e^eps P_x'(A),
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -85,10 +86,13 @@ def lower_epsilon(
     if claimed is None:
         claimed = rounds_epsilon(crowd, rounds, delta)
     found = 0.0
-    for has_third in (True, False):
-        if not has_third or all(blanket.triple is not None for blanket in blankets):
-            outcomes = _outcomes(mixture, has_third=has_third)
-            found = max(found, _tested(outcomes, crowd, delta, claimed, rounds))
+    two = _outcomes(mixture, has_third=False)
+    if all(blanket.triple is not None for blanket in blankets):
+        crowds = [_outcomes(mixture, has_third=True), two]
+    else:  # everybody else holds x', or x
+        crowds = [two, replace(two, others=two.first)]
+    for outcomes in crowds:
+        found = max(found, _tested(outcomes, crowd, delta, claimed, rounds))
     return min(found, rounds * crowd.local)
 
 

@@ -18,12 +18,14 @@ from typing import Any
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.entropy import System
-from sottovoce.ground.errors import SottovoceError
-from sottovoce.oracles import PureOracle
+from sottovoce.ground.errors import InvalidInput, SottovoceError
+from sottovoce.oracles import Noise, PureOracle
 from sottovoce.oracles.base import Floats
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import CheckedReports, Reports
+from sottovoce.questions.frequencies import Frequencies
+from sottovoce.results.estimate import Table
 from sottovoce.shuffle.peos.dgk import FULL_MODULUS_BITS, DgkPublicKey, check_modulus_bits
 from sottovoce.shuffle.peos.links import LINK_KEY_BYTES, Link
 from sottovoce.shuffle.peos.oblivious import check_parties
@@ -85,6 +87,24 @@ class PeosResult:
         people = total - self.fakes / len(self.plan.cohorts)
         return without_fakes(oracle, found, people, total), variances * (total / people) ** 2
 
+    def tables(self) -> list[Table]:
+        """The frequencies of each attribute, if they are what the plan asks; otherwise none."""
+        question = self.plan.question
+        if not isinstance(question, Frequencies):
+            return []
+        found = []
+        for place, name in enumerate(question.attributes):
+            cohort, ask = (0, place) if question.split == "budget" else (place, 0)
+            values, variances = self.frequencies(cohort, ask)
+            labels = self.plan.schema[name].labels()
+            # for sums of several values; what fakes add is not in the oracle's own
+            noise = Noise(float(variances.mean()), 0.0)
+            method = self.plan.cohorts[cohort].oracles[ask].names[0]
+            found.append(
+                Table((name,), labels, values, variances, self.people, noise, method=method)
+            )
+        return found
+
 
 def without_fakes(oracle: PureOracle, found: Floats, people: float, total: float) -> Floats:
     """Frequencies among people, from those among people and uniform fakes.
@@ -145,6 +165,11 @@ def peos_run(
     check_parties(parties)
     check_modulus_bits(modulus_bits)
     form = ReportWords.of(plan)
+    if plan.shuffling is not None and plan.shuffling.fakes:
+        raise InvalidInput(
+            f"plan: fakes ({plan.shuffling.fakes}) must be 0 for an oblivious shuffle, whose "
+            "parties add their own"
+        )
     reports = reports.checked(plan)
     people = whole("reports", len(reports), 1, MOST_BATCH)
     run = _PeosProcesses(

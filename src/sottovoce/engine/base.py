@@ -1,0 +1,88 @@
+"""What an engine does: it calls a task with each job, somewhere, and brings back what adds up."""
+
+from __future__ import annotations
+
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+from sottovoce.aggregation.aggregate import Aggregate
+from sottovoce.aggregation.pieces import Piece
+from sottovoce.engine.jobs import fold_jobs
+from sottovoce.engine.tasks import EachTask, FoldTask
+from sottovoce.protocol.plan import Plan
+
+# A pure function of a job. It must be picklable, and so must its jobs: a frozen dataclass of a
+# module, with fields that are values.
+Task = Callable[[Any], Iterable[Piece]]
+Advance = Callable[[int], None]
+
+
+class TaskEngine(ABC):
+    """Runs tasks; all that an analyst does with it is made of :meth:`run`.
+
+    >>> from sottovoce.engine import open_engine
+    >>> with open_engine("local") as engine:
+    ...     list(engine.each(len, ["a", "bc"]))
+    [1, 2]
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def run(self, task: Task, jobs: Sequence[Any], merge: bool) -> Iterator[Piece]:
+        """The pieces that ``task`` makes of each of the jobs.
+
+        A job may be run twice, or again after its worker died; what it made counts once. If one
+        fails, the first failure is raised, and nothing comes back.
+
+        Args:
+            task: a pure function of a job.
+            jobs: what it is called with.
+            merge: whether pieces of one number are added up. Then numbers come in increasing order;
+                otherwise in the order of the jobs.
+        """
+
+    @property
+    @abstractmethod
+    def slots(self) -> int:
+        """About how many jobs it does at once."""
+
+    def fold(
+        self, plan: Plan, path: str | PathLike[str], advance: Advance | None = None
+    ) -> Aggregate:
+        """What the reports of files add up to: the same integers from every engine.
+
+        Args:
+            plan: whose reports they are.
+            path: a file, a folder or a URL that every worker can read.
+            advance: gets how many reports were taken so far.
+        """
+        jobs = fold_jobs(plan, path, self.slots)
+        task = FoldTask(plan.to_json(), plan.id)
+        total = Aggregate(plan).add_pieces(self.run(task, jobs, merge=True))
+        if advance is not None:
+            advance(total.people)
+        return total
+
+    def each(self, function: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
+        """What ``function`` gives for each of the jobs, in their order.
+
+        Args:
+            function: of a module, as a task is.
+            jobs: what it is called with.
+        """
+        numbered = list(enumerate(jobs))
+        for piece in self.run(EachTask(function), numbered, merge=False):
+            yield pickle.loads(piece.body)
+
+    def close(self) -> None:  # noqa: B027  (threads hold nothing)
+        """Give back what it holds."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

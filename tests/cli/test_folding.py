@@ -1,0 +1,81 @@
+"""Reports folded into a file of their total, which every command reads in their place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import sottovoce as sv
+from sottovoce.aggregation.totals import read_total
+from sottovoce.store import open_store
+from tests.cli.helpers import Command, Files, refused
+
+
+def test_a_total_says_what_its_reports_say(sottovoce: Command, files: Files) -> None:
+    total = files.folder / "total.sva"
+    told = sottovoce("fold", files.plan, files.reports, "-o", total)
+    assert (told.code, told.err) == (0, "")
+    assert told.out == f"3,000 reports folded into {total}\n"
+    assert sottovoce("estimate", files.plan, total) == sottovoce(
+        "estimate", files.plan, files.reports
+    )
+    found = json.loads(sottovoce("fold", files.plan, files.reports, "-o", total, "--json").out)
+    plan = sv.Plan.from_json(files.plan.read_text())
+    size = total.stat().st_size
+    assert found == {
+        "plan": plan.id,
+        "engine": "local",
+        "people": 3000,
+        "bytes": size,
+        "output": str(total),
+    }
+
+
+def test_totals_add_up_with_reports_and_stores(sottovoce: Command, files: Files) -> None:
+    plan = sv.Plan.from_json(files.plan.read_text())
+    reports = sv.Reports.read(files.reports)
+    one, both = files.folder / "one.sva", files.folder / "both.sva"
+    sottovoce("fold", files.plan, files.reports, "-o", one)
+    address = f"sqlite:///{files.folder / 'survey.db'}"
+    with open_store(address) as store:
+        store.add_plan(plan)
+    told = sottovoce("fold", files.plan, one, files.reports, address, "-o", both)
+    assert told.code == 0, told.err
+    assert read_total(plan, both) == sv.Aggregate(plan).add([reports, reports])
+
+
+def test_bad_input(sottovoce: Command, files: Files, tmp_path: Path) -> None:
+    total = tmp_path / "total.sva"
+    fold = ("fold", files.plan, files.reports)
+    refused(sottovoce(*fold, "-o", tmp_path / "no" / "total.sva"), "output", "folder")
+    refused(sottovoce(*fold, files.reports, "-o", total), "given once")
+    refused(sottovoce(*fold, "-o", total, "--engine", "flink"), "engine (flink)", "local")
+    refused(sottovoce(*fold, "-o", total, "--master", "spark://host"), "master", "spark")
+    refused(sottovoce("fold", files.plan, tmp_path / "no", "-o", total), "no", "exists")
+    refused(sottovoce("fold", files.plan, "ftp://x/y", "-o", total), "ftp://x/y", "s3://")
+    store = f"sqlite:///{tmp_path / 'survey.db'}"
+    refused(sottovoce("fold", files.plan, store, "-o", total, "--engine", "spark"), "export")
+    assert not total.exists()
+
+
+def test_a_spoilt_total_is_refused_by_name(sottovoce: Command, files: Files) -> None:
+    total = files.folder / "total.sva"
+    sottovoce("fold", files.plan, files.reports, "-o", total)
+    data = total.read_bytes()
+    total.write_bytes(data[:-1])
+    refused(sottovoce("estimate", files.plan, total), "total.sva", "checksum")
+    survey = files.survey.read_text().replace("epsilon = 2.0", "epsilon = 1.0")
+    files.survey.write_text(survey)
+    other = files.folder / "other.json"
+    sottovoce("plan", files.survey, "-o", other)
+    total.write_bytes(data)
+    refused(sottovoce("estimate", other, total), "total.sva", "another plan")
+
+
+@pytest.mark.parametrize("name", ["fold", "estimate"])
+def test_help_names_the_engines(sottovoce: Command, name: str) -> None:
+    shown = sottovoce(name, "--help").out
+    assert "--engine" in shown
+    assert "sc://host" in shown

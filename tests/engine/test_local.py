@@ -1,0 +1,117 @@
+"""Threads: the same integers as one by one, from whole files and from pieces; clear errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import sottovoce as sv
+from sottovoce.engine import LocalEngine, TaskEngine, open_engine
+from sottovoce.engine.jobs import fold_jobs
+from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch
+from sottovoce.protocol.report_files import write_stream
+from tests.engine.plans import PLANS, plan_of, reports_of, write_files
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_pieces_of_any_number_of_jobs_give_the_integers_of_the_reports(
+    name: str, tmp_path: Path
+) -> None:
+    plan = plan_of(name)
+    reports = reports_of(plan)
+    write_files(tmp_path, plan, reports)
+    whole = sv.Aggregate(plan).add(reports)
+    for threads in (1, 2):
+        engine = LocalEngine(threads)
+        assert engine.fold(plan, tmp_path) == whole
+        assert TaskEngine.fold(engine, plan, tmp_path) == whole  # in pieces, as on a cluster
+    mutant = sv.Aggregate(plan).add(reports[1:])
+    assert mutant != whole
+
+
+def test_jobs_hold_every_row_group_once(tmp_path: Path) -> None:
+    plan = plan_of("latent")
+    write_files(tmp_path, plan, reports_of(plan))
+    groups = sum(pq.read_metadata(file).num_row_groups for file in tmp_path.glob("*.parquet"))
+    for slots in (1, 2, 3, 100):
+        jobs = fold_jobs(plan, tmp_path, slots)
+        parts = [part for job in jobs for part in job.parts]
+        held = [(part.path, group) for part in parts for group in part.groups]
+        assert len(held) == len(set(held)) == groups
+        assert sum(sum(part.rows) for part in parts) == 6000
+        assert len(jobs) <= 2 * slots
+        assert len(jobs) >= min(slots, groups)
+        assert [group for _, group in held] == [group for _, group in sorted(held)]
+
+
+def test_a_plan_without_reports_folds_to_nobody(tmp_path: Path) -> None:
+    plan = plan_of("olh")
+    sv.Reports.empty(plan).write(tmp_path / "none.parquet")
+    engine = LocalEngine(2)
+    for found in (engine.fold(plan, tmp_path), TaskEngine.fold(engine, plan, tmp_path)):
+        assert found == sv.Aggregate(plan)
+
+
+def test_the_first_bad_file_is_named(tmp_path: Path) -> None:
+    plan = plan_of("joint")
+    write_files(tmp_path, plan, reports_of(plan))
+    engine = LocalEngine(2)
+    spoilt = sorted(tmp_path.glob("*.parquet"))[1]
+    data = bytearray(spoilt.read_bytes())
+    data[pq.read_metadata(spoilt).row_group(1).column(1).data_page_offset + 40] ^= 1
+    spoilt.write_bytes(data)
+    with pytest.raises(CorruptReport, match=f"{spoilt.name}.* cut or damaged"):
+        TaskEngine.fold(engine, plan, tmp_path)
+    other = plan_of("latent")
+    reports_of(other).write(tmp_path / "other.parquet")
+    with pytest.raises(PlanMismatch, match=r"other\.parquet"):
+        TaskEngine.fold(engine, plan, tmp_path / "other.parquet")
+    with pytest.raises(InvalidInput, match=r"missing\.parquet.* exists"):
+        TaskEngine.fold(engine, plan, tmp_path / "missing.parquet")
+
+
+def test_a_file_that_changes_after_it_was_listed_is_refused(tmp_path: Path) -> None:
+    plan = plan_of("latent")
+    write_files(tmp_path, plan, reports_of(plan))
+    jobs = fold_jobs(plan, tmp_path, 2)
+    changed = Path(jobs[0].parts[0].path)
+    write_stream(changed, [reports_of(plan)[:499]])
+    with pytest.raises(InvalidInput, match="must not change"):
+        jobs[0].parts[0].opened()
+
+
+def test_urls_are_as_good_as_paths(tmp_path: Path) -> None:
+    plan = plan_of("latent")
+    reports = reports_of(plan)
+    folder = tmp_path / "day 1"
+    (folder / "minute=a").mkdir(parents=True)
+    (folder / "aside").mkdir()
+    write_files(folder / "minute=a", plan, reports[:3000])
+    write_files(folder, plan, reports[3000:])
+    write_files(folder / "aside", plan, reports)  # which is not looked into
+    whole = sv.Aggregate(plan).add(reports)
+    engine = LocalEngine(2)
+    for source in (folder, folder.as_uri(), f"{folder.as_uri()}/"):
+        assert engine.fold(plan, source) == whole
+        assert TaskEngine.fold(engine, plan, source) == whole
+    with pytest.raises(InvalidInput, match=r"missing.* exists"):
+        engine.fold(plan, f"{tmp_path.as_uri()}/missing")
+    with pytest.raises(InvalidInput, match="must be a path, a store, or a URL"):
+        engine.fold(plan, "ftp://somebody:secret@host/reports")
+    with pytest.raises(InvalidInput, match="ftp://host/reports"):
+        engine.fold(plan, "ftp://somebody:secret@host/reports")
+
+
+def test_each_gives_the_results_in_the_order_of_the_jobs() -> None:
+    with open_engine("local") as engine:
+        assert list(engine.each(np.sqrt, [4.0, 9.0, 1.0])) == [2.0, 3.0, 1.0]
+
+
+def test_engines_have_names() -> None:
+    with pytest.raises(InvalidInput, match=r"engine \(flink\) must be local, spark or sc://host"):
+        open_engine("flink")
+    with pytest.raises(InvalidInput, match="master is for the engine spark"):
+        open_engine("local", "spark://host:7077")

@@ -1,0 +1,125 @@
+"""Spark on this machine: the same integers as threads, and one clear error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import sottovoce as sv
+from sottovoce.aggregation.piece_bytes import MAX_PIECE_BYTES
+from sottovoce.aggregation.totals import read_total
+from sottovoce.engine import TaskEngine, open_engine
+from sottovoce.engine import spark as engine_spark
+from sottovoce.engine.jobs import fold_jobs
+from sottovoce.engine.tasks import FoldTask
+from sottovoce.ground.errors import ClusterError, CorruptReport, InvalidInput, PlanMismatch
+from tests.engine import work
+from tests.engine.cluster import ROOT, needs_spark
+from tests.engine.commands import run_command
+from tests.engine.plans import PLANS, plan_of, reports_of, write_files
+
+pytestmark = needs_spark
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[TaskEngine]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))  # workers import tests, too
+        with open_engine("spark", "local[2]") as opened:
+            yield opened
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_aggregate_is_that_of_threads(name: str, engine: TaskEngine, tmp_path: Path) -> None:
+    plan = plan_of(name)
+    reports = reports_of(plan)
+    write_files(tmp_path, plan, reports)
+    whole = sv.Aggregate(plan).add(reports)
+    assert engine.fold(plan, tmp_path.as_uri()) == whole
+    assert sv.Aggregate(plan).add(reports[1:]) != whole
+
+
+def test_pieces_are_small_in_order_and_added_up(engine: TaskEngine, tmp_path: Path) -> None:
+    plan = plan_of("olh")
+    write_files(tmp_path, plan, reports_of(plan))
+    jobs = fold_jobs(plan, tmp_path, engine.slots)
+    task = FoldTask(plan.to_json(), plan.id)
+    parts = list(engine.run(task, jobs, merge=False))
+    whole = list(engine.run(task, jobs, merge=True))
+    numbers = [piece.number for piece in whole]
+    assert len(jobs) > 1
+    assert len(parts) == len(jobs) * len(whole)
+    assert numbers == list(range(len(whole)))
+    assert len(whole) > 4
+    assert max(len(piece.body) for piece in parts + whole) <= MAX_PIECE_BYTES
+
+
+def test_each_gives_results_in_order_from_workers_of_one_thread(engine: TaskEngine) -> None:
+    assert list(engine.each(len, ["abc", "", "a"])) == [3, 0, 1]
+    assert list(engine.each(work.threads, [1])) == [1]
+
+
+def test_a_session_of_ones_own_stays(engine: TaskEngine) -> None:
+    with open_engine("spark") as again:
+        assert list(again.each(len, ["ab"])) == [2]
+    assert list(engine.each(len, ["ab"])) == [2]
+    with pytest.raises(ClusterError, match="another master"):
+        open_engine("spark", "local[3]")
+
+
+def test_bad_reports_are_told_once_with_their_file(engine: TaskEngine, tmp_path: Path) -> None:
+    plan = plan_of("joint")
+    write_files(tmp_path, plan, reports_of(plan))
+    spoilt = sorted(tmp_path.glob("*.parquet"))[1]
+    whole = spoilt.read_bytes()
+    data = bytearray(whole)
+    data[pq.read_metadata(spoilt).row_group(1).column(1).data_page_offset + 40] ^= 1
+    spoilt.write_bytes(data)
+    with pytest.raises(CorruptReport, match=f"{spoilt.name}.* cut or damaged"):
+        engine.fold(plan, tmp_path)
+    spoilt.write_bytes(whole)
+    jobs = fold_jobs(plan, tmp_path, engine.slots)
+    spoilt.unlink()  # after it was listed
+    with pytest.raises(InvalidInput, match=f"{spoilt.name}.* exists"):
+        list(engine.run(FoldTask(plan.to_json(), plan.id), jobs, merge=True))
+    other = plan_of("latent")
+    reports_of(other).write(tmp_path / "other.parquet")
+    with pytest.raises(PlanMismatch, match=r"other\.parquet"):
+        engine.fold(plan, tmp_path / "other.parquet")
+    with pytest.raises(InvalidInput, match=r"missing\.parquet.* exists"):
+        engine.fold(plan, tmp_path / "missing.parquet")
+
+
+def test_a_mistake_in_a_task_is_told_by_its_name(engine: TaskEngine) -> None:
+    with pytest.raises(ClusterError, match="ZeroDivisionError"):
+        list(engine.each(work.divide, [1, 0]))
+
+
+def test_workers_with_another_version_are_refused(
+    engine: TaskEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of("latent")
+    write_files(tmp_path, plan, reports_of(plan))
+    monkeypatch.setattr(engine_spark, "__version__", "0.0.1")
+    with pytest.raises(ClusterError, match=r"must have sottovoce 0\.0\.1.* found: "):
+        engine.fold(plan, tmp_path)
+
+
+def test_the_command_writes_the_same_total(
+    engine: TaskEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = plan_of("latent")
+    write_files(tmp_path, plan, reports_of(plan))
+    (tmp_path / "plan.json").write_text(plan.to_json())
+    here = (tmp_path / "plan.json", tmp_path)
+    total = tmp_path / "total.sva"
+    code, out, err = run_command(capsys, "fold", *here, "-o", total, "--engine", "spark")
+    assert (code, out, err) == (0, f"6,000 reports folded into {total}\n", "")
+    assert read_total(plan, total) == sv.Aggregate(plan).add(reports_of(plan))
+    code, out, _ = run_command(
+        capsys, "estimate", *here, "--marginal", "a0,a1", "--engine", "spark"
+    )
+    assert (code, out) == run_command(capsys, "estimate", *here, "--marginal", "a0,a1")[:2]
