@@ -93,16 +93,17 @@ def test_of_two_contents_the_smallest_bytes_count(place: Place, order: tuple[int
     assert (found.people, found.duplicates, found.conflicts) == (40, 40, differ.sum())
 
 
-def test_the_choice_is_that_of_a_plain_loop() -> None:
+@pytest.mark.parametrize("count", [*range(20, 40), 3000])
+def test_the_choice_is_that_of_a_plain_loop(count: int) -> None:
     """Few different ids, so that many collide, some in half of their bytes only."""
-    draws = np.random.default_rng(1)
-    own = np.zeros((3000, 16), np.uint8)
-    own[:, [7, 15]] = draws.integers(0, 12, (3000, 2))
-    crowd = reports(3000, 3)
+    draws = np.random.default_rng(count)
+    own = np.zeros((count, 16), np.uint8)
+    own[:, [7, 15]] = draws.integers(0, 12, (count, 2))
+    crowd = reports(count, 3)
     chosen = each_once(plan(), own, crowd)
     best: dict[bytes, tuple[bytes, int]] = {}
     contents: dict[bytes, set[bytes]] = {}
-    for row in range(3000):
+    for row in range(count):
         key = own[row].tobytes()
         content = int(crowd.cohorts[row]).to_bytes(4, "big") + crowd.payload[row].tobytes()
         contents.setdefault(key, set()).add(content)
@@ -115,7 +116,7 @@ def test_the_choice_is_that_of_a_plain_loop() -> None:
     assert {own[row].tobytes(): crowd.payload[row].tobytes() for row in kept} == {
         key: content[4:] for key, (content, _) in best.items()
     }
-    assert chosen.duplicates == 3000 - len(best)
+    assert chosen.duplicates == count - len(best)
     assert chosen.conflicts == sum(len(found) > 1 for found in contents.values())
 
 
@@ -151,10 +152,13 @@ def test_files_that_are_no_segments_of_the_minute_are_set_aside(tmp_path: Path) 
     place.move(name, name.replace(f"minute={FIRST:08x}", f"minute={FIRST + 1:08x}"))
     (other,) = put(place, ids(10, 1), reports(10, 1, marginals()))
     place.move(other, other.replace(marginals().id, plan().id))
-    put(place, ids(10, 2), reports(10, 2))
-    assert len(fold(place).damaged) == 2
-    assert collected(plan(), place).people == 10
-    assert len(place.names(f"{folder}/set-aside/damaged")) == 2
+    (whole,) = put(place, ids(10, 2), reports(10, 2))
+    (false,) = put(place, ids(10, 3), reports(10, 3), store=1)
+    place.put(false, place.read(whole))  # a good one of this minute, under another one's name
+    assert len(fold(place).damaged) == 3
+    found = collected(plan(), place)
+    assert (found.people, found.duplicates) == (10, 0)
+    assert len(place.names(f"{folder}/set-aside/damaged")) == 3
 
 
 def test_minutes_are_folded_when_they_are_over(tmp_path: Path) -> None:
