@@ -44,8 +44,18 @@ def fold(place: Place, of: sv.Plan | None = None, **options: object) -> Folded:
     return fold_minutes(of or plan(), place, **asked)  # type: ignore[arg-type]
 
 
+LARGE = sv.plan(  # a table that is written in pieces
+    sv.Schema(x=sv.Ordinal(0, (1 << 17) - 1)),
+    sv.Frequencies("x", oracle="olh"),
+    epsilon=1.0,
+    people=1000,
+)
+
+
 @pytest.mark.parametrize(
-    "of", [plan(), marginals(), marginals("inp-em")], ids=["sums", "am", "rows"]
+    "of",
+    [plan(), marginals(), marginals("inp-em"), LARGE],
+    ids=["sums", "lengths", "rows", "large"],
 )
 def test_the_total_is_that_of_all_reports_once(place: Place, of: sv.Plan) -> None:
     whole = reports(300, 1, of)
