@@ -93,7 +93,16 @@ OTHERS_RECORDS: tuple[Record, ...] = (
 
 def cases() -> list[Case]:
     """Every plan there is."""
-    plain = [*_oracles(), *_open(), *_cohorts(), *_kinds(), *_tables(), *_signs(), *_rounds()]
+    plain = [
+        *_oracles(),
+        *_open(),
+        *_cohorts(),
+        *_kinds(),
+        *_tables(),
+        *_views(),
+        *_signs(),
+        *_rounds(),
+    ]
     return [
         *plain,
         *_others(),
@@ -103,7 +112,25 @@ def cases() -> list[Case]:
         *public.cases(),
         *queries.cases(),
         *intervals.cases(),
+        *_listed_bins(),
     ]
+
+
+BANDS = sv.Schema(
+    age=sv.Ordinal(18, 49, bins=[18, 25, 35]),
+    change=sv.Ordinal(-(2**53), 2**53, bins=[-(2**53), -9, 0, 1, 2**53], other=-9),
+)
+BANDS_RECORDS: tuple[Record, ...] = tuple(
+    {"age": age, "change": change}
+    for age, change in (
+        (18, -(2**53)), (24, -10), (25, -9), ("34", "-1"), (35.0, 0), (49, 1), (40, 2**53)
+    )
+)  # fmt: skip
+
+
+def _listed_bins() -> Iterator[Case]:
+    plan = _frequencies(("age", "change"), "8", "device", BANDS, oracle="grr", split="budget")
+    yield Case("bins by their starts", plan, BANDS_RECORDS, 3)
 
 
 def _frequencies(
@@ -212,7 +239,7 @@ def _tables() -> Iterator[Case]:
         ("em", 2, "2"),  # together
         ("marg-ht", 2, "1"),  # subsets
         ("am", 3, "0.7"),  # subsets with several oracles
-        ("calm+", 2, "1.1"),  # listed, cells of several attributes
+        ("calm+", 2, "1.1"),  # views
         ("calm-binary", 2, "1.3"),  # listed, parities
         ("inp-ht", 3, "1.5"),  # signs: parity
         ("efron-stein", 3, "2"),  # signs: parity, with weights
@@ -225,6 +252,16 @@ def _tables() -> Iterator[Case]:
             return _marginals(method, order, epsilon, coin, TABLE)
 
         yield from each_coin(method, make, TABLE_RECORDS, 6)
+
+
+def _views() -> Iterator[Case]:
+    """Sets of several orders, told by their ranks, and as plans of before list them."""
+    chosen = [[1], [0, 2], [2, 3], [0, 1, 4], [0, 2, 4], [1, 2, 4], [0, 1, 2, 3]]
+    plan = _marginals("joint", 2, "1.4", "device", TABLE, views=chosen)
+    yield Case("views of several orders", plan, TABLE_RECORDS, 12)
+    body = json.loads(plan.to_json())
+    body["question"]["options"]["views"] = chosen
+    yield Case("views in a list", _with_cohorts(body, plan), TABLE_RECORDS, 12)
 
 
 SHAPES = (("parity", 1), ("parity", 3), ("corner", 2), ("corner", 4), ("star", 2), ("star", 5))
@@ -254,6 +291,11 @@ def _with_blocks(plan: sv.Plan, weights: list[int], blocks: list[list[Any]]) -> 
     """The same plan with blocks of signs as asked for."""
     body = json.loads(plan.to_json())
     body["question"]["options"] = {"blocks": blocks, "weights": weights}
+    return _with_cohorts(body, plan)
+
+
+def _with_cohorts(body: dict[str, Any], plan: sv.Plan) -> sv.Plan:
+    """A plan of this body, with the cohorts of its question."""
     question = sv.Marginals.from_json(body["question"])
     body["cohorts"] = question.cohorts(plan.schema, plan.terms).to_json()
     return sv.Plan.from_json(json.dumps(body, indent=1, ensure_ascii=False) + "\n")
