@@ -30,7 +30,7 @@ class FoldShape:
     """How large the cases are; the limits hold for the defaults."""
 
     blocks: int = 4  # of 2^17 different reports in memory
-    copies: int = 8  # of them in a file
+    copies: int = 32  # of them in a file: what threads take to start is little beside that
     repeats: int = 3
     bits: int = 20  # of the value of olh
     cases: tuple[str, ...] = CASES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sottovoce.protocol.families import (
     Family,
     Listed,
     Subsets,
+    ViewFamily,
 )
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.protocol.plan import Plan
@@ -48,6 +50,13 @@ def subsets(epsilon: Decimal) -> Family:
     return Subsets(SCHEMA, NAMES, 2, "grr", epsilon, oracle_by)
 
 
+def views(epsilon: Decimal) -> Family:
+    """Sets of several orders, whose tables have several sizes."""
+    sets = [(2,), (0, 2), (1, 3), (0, 1), (0, 2, 3)]
+    sizes = {prod(SIZES[place] for place in own) for own in sets}
+    return ViewFamily(SCHEMA, NAMES, sets, [oracle_by("grr", size, epsilon) for size in sizes])
+
+
 def signs(epsilon: Decimal) -> Family:
     blocks = [Block("parity", 1, 3), Block("parity", 3), Block("corner", 2, 2), Block("star", 3)]
     return sign_family(SCHEMA, NAMES, [3, 1, 2, 1], blocks, epsilon)
@@ -74,6 +83,7 @@ def kept(epsilon: Decimal) -> Family:
 KINDS: Mapping[str, Callable[[Decimal], Family]] = {
     "listed": listed,
     "subsets": subsets,
+    "views": views,
     "signs": signs,
     "together": together,
     "kept": kept,

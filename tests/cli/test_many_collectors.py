@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,34 @@ def test_bad_input(sottovoce: Command, files: Files, stores: list[str], tmp_path
     refused(sottovoce("ship", f"sqlite:///{tmp_path}/no.db", "--to", tmp_path), "must be a file")
     refused(sottovoce("fold-minutes", files.plan, "nonsense://x"), "must be a folder, or a URL")
     refused(sottovoce("fold-minutes", tmp_path / "no.json", tmp_path), "no.json")
+
+
+def test_collectors_sign_with_one_key(sottovoce: Command, tmp_path: Path) -> None:
+    """First by sharing that of one; then another key, accepted everywhere before it signs."""
+    urls = [f"sqlite:///{tmp_path}/{name}.db" for name in ("one", "two")]
+    with open_store(urls[0]) as one, open_store(urls[1]) as two:
+        before = two.signing_key()
+        first = tmp_path / "first.key"
+        assert "whoever has it" in sottovoce("key", "share", urls[0], "-o", first).out
+        assert stat.S_IMODE(first.stat().st_mode) == 0o600
+        sottovoce("key", "take", first, urls[1])
+        assert two.signing_key() == one.signing_key()
+        assert before in two.accepted_keys()
+        second = tmp_path / "second.key"
+        sottovoce("key", "share", "-o", second)
+        for url in urls:
+            sottovoce("key", "take", second, url, "--accept")
+        sottovoce("key", "take", second, urls[0])
+        assert one.signing_key() != two.signing_key()
+        assert {one.signing_key(), two.signing_key()} <= {*one.accepted_keys()} & {
+            *two.accepted_keys()
+        }
+        sottovoce("key", "take", second, urls[1])
+        sottovoce("key", "take", second, urls[1])  # again, and nothing changes
+        assert one.signing_key() == two.signing_key()
+        refused(sottovoce("key", "share", urls[0], "-o", first), "must not exist yet")
+        first.chmod(0o644)
+        refused(sottovoce("key", "take", first, urls[1]), "for its owner alone")
+        first.chmod(0o600)
+        first.write_text("something else\n")
+        refused(sottovoce("key", "take", first, urls[1]), "`sottovoce key share` wrote")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import sottovoce as sv
 from tests.cli.helpers import Command, Outcome, refused
 
 CROWD = ("--size", "64", "--people", "20000", "--delta", "1e-6")
@@ -87,3 +89,30 @@ def test_a_delta_that_allows_too_much_is_noted(sottovoce: Command) -> None:
     assert "delta (0.5) is above one in the number of people" in told.err
     assert json.loads(told.out)["local"] == 2
     assert sottovoce(*asked, "--delta", "1e-6").err == ""
+
+
+@pytest.mark.parametrize("seed", [(), ("--seed", 3)])
+def test_whispers_of_a_shuffled_plan_come_with_its_fakes(
+    sottovoce: Command, tmp_path: Path, seed: tuple[object, ...]
+) -> None:
+    """As many as estimates take out: else everybody would be counted too often."""
+    schema = sv.Schema(drinks=sv.Categorical(["never", "weekly", "daily", "hourly"]))
+    plan = sv.plan(
+        schema,
+        sv.Frequencies("drinks", oracle="grr"),
+        epsilon=2,
+        people=1000,
+        trust="shuffled",
+        delta="1e-6",
+        fakes=700,
+    )
+    (tmp_path / "plan.json").write_text(plan.to_json())
+    (tmp_path / "people.csv").write_text("drinks\n" + "never\ndaily\n" * 500)
+    files = [str(tmp_path / name) for name in ("plan.json", "people.csv", "reports.parquet")]
+    told = sottovoce("whisper", *files[:2], "-o", files[2], *seed)
+    assert "1,700 reports written" in told.out
+    assert "(700 of them fakes, which its shufflers add)" in told.out
+    (table,) = json.loads(sottovoce("estimate", files[0], files[2], "--json").out)["tables"]
+    assert table["people"] == 1000
+    for row, share in zip(table["rows"], (0.5, 0, 0.5, 0), strict=True):
+        assert abs(row["frequency"] - share) < 6 * row["std_error"]

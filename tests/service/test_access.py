@@ -14,6 +14,7 @@ from sottovoce.ground.errors import InvalidInput, StoreError
 from sottovoce.service.settings import ASSIGNMENT_SECONDS, MOST_ANALYST_BYTES, Settings
 from sottovoce.service.tokens import new_token, scope_of
 from tests.service.collector import PLAN, Answer, Collector, assigned, collecting, device
+from tests.shuffle.plans import keys, shuffled_plan
 
 
 def ask(collector: Collector, token: str, method: str, path: str) -> Answer:
@@ -82,6 +83,15 @@ def test_the_description_says_what_a_new_survey_is(collector: Collector) -> None
     assert set(schema["required"]) == {"epsilon", "people", "schema", "question"}
     shuffled = {"trust", "delta", "cap", "fakes", "least", "hops"}
     assert set(schema["properties"]) == {*schema["required"], "title", "coin", *shuffled}
+
+
+def test_a_shuffled_survey_that_would_hear_nobody_is_not_made(collector: Collector) -> None:
+    for hops, rule in (([], "needs the public keys"), (keys(), "start it with --key FILE")):
+        plan = shuffled_plan(hops, people=310)
+        answer = collector.analyst("POST", "/v1/plans", plan.to_json().encode())
+        assert (answer.status, answer.problem) == (422, "invalid-input")
+        assert rule in answer.json["detail"]
+        assert collector.analyst("GET", f"/v1/surveys/{plan.id}").status == 404
 
 
 def test_what_analysts_send_has_a_smaller_limit_than_reports(collector: Collector) -> None:

@@ -10,8 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
+from sottovoce.device.assignment import new_id
 from sottovoce.device.messages import BINARY, write_binary
 from tests.service.collector import PLAN, SCHEMA, TABLES, Collector, collecting
+
+MINUTE = new_id()[:6]  # of all ids
 
 
 def fill(collector: Collector, plan: sv.Plan, count: int = 400) -> sv.Aggregate:
@@ -22,7 +25,9 @@ def fill(collector: Collector, plan: sv.Plan, count: int = 400) -> sv.Aggregate:
         "smoker": draws.random(count) < 0.4,
     }
     reports = sv.simulate(plan, crowd, seed=3)
-    ids = [number.to_bytes(8, "big") + bytes.fromhex(plan.id)[:8] for number in range(count)]
+    ids = [
+        MINUTE + number.to_bytes(4, "big") + bytes.fromhex(plan.id)[:6] for number in range(count)
+    ]
     assert collector.post(write_binary(ids, list(reports.single(plan))), BINARY).status == 200
     return sv.Aggregate(plan).add(reports)
 

@@ -12,7 +12,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.device.assignment import Assignment, new_id
-from sottovoce.device.messages import BINARY, write_binary
+from sottovoce.device.messages import BINARY, write_binary, write_json
 from tests.service.collector import (
     PLAN,
     RECORD,
@@ -55,6 +55,24 @@ def test_the_compact_form_is_taken_too(collector: Collector) -> None:
     assert collector.post(data, BINARY).json == {"stored": 7, "duplicates": 0}
     assert collector.post(data, BINARY).json == {"stored": 0, "duplicates": 7}
     assert people(collector) == before + 7
+
+
+def test_ids_tell_a_minute_that_may_be(tmp_path: Path) -> None:
+    """Of the last days or the next one; anything else is refused, and nothing of it is stored."""
+    with collecting(f"sqlite:///{tmp_path}/survey.db", oldest_days=2) as collector:
+        report = sv.Client(PLAN).report(RECORD)
+        now, day = time.time(), 24 * 3600
+        for ahead in (-2 * day + 60, -day, 0, day - 60):
+            assert collector.post(write_json(new_id(now + ahead), report)).status == 200
+        for ahead in (-2 * day - 120, -40 * day, day + 120, 10_000 * day):
+            ids = [new_id(now), new_id(now + ahead)]
+            for refused in (
+                collector.post(write_json(ids[1], report)),
+                collector.post(write_binary(ids, [report] * 2), BINARY),
+            ):
+                assert (refused.status, refused.problem) == (422, "wrong-time")
+                assert ids[1].hex() not in refused.data.decode()
+        assert people(collector) == 4
 
 
 def test_an_id_is_for_one_report(collector: Collector) -> None:

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 import sottovoce as sv
+from sottovoce.device.assignment import new_id
 from sottovoce.device.messages import BINARY, write_binary
 from tests.service.collector import PLAN, Collector, collecting
+
+MINUTE = new_id()[:6]  # of all ids
 
 SCHEMA = sv.Schema(
     basket=sv.Items(["milk", "tea", "bread", *(f"good {number}" for number in range(60))])
@@ -26,7 +29,10 @@ AGAIN = sv.plan(SCHEMA, TWICE, epsilon=4.0, people=1500)  # everybody is asked t
 
 def hear(collector: Collector, plan: sv.Plan) -> sv.Aggregate:
     reports = sv.simulate(plan, CROWD, seed=1)
-    ids = [number.to_bytes(8, "big") + bytes.fromhex(plan.id)[:8] for number in range(len(reports))]
+    ids = [
+        MINUTE + number.to_bytes(4, "big") + bytes.fromhex(plan.id)[:6]
+        for number in range(len(reports))
+    ]
     assert collector.post(write_binary(ids, list(reports.single(plan))), BINARY).status == 200
     return sv.Aggregate(plan).add(reports)
 

@@ -29,6 +29,9 @@ class ObjectStore(ThreadingHTTPServer):
         self.numbers = count(1)
         self.lock = Lock()
 
+    def handle_error(self, *_: object) -> None:
+        """Whoever is killed on the way leaves half a request."""
+
     @property
     def url(self) -> str:
         """As `--to` takes it, with a secret that no message may show."""

@@ -45,6 +45,7 @@ def test_what_is_kept_is_chosen_by_keep_and_not_by_the_class_of_a_family() -> No
     expected = {
         "listed": TableCounts,
         "subsets": TableCounts,
+        "views": TableCounts,
         "signs": AnswerCounts,
         "together": RowCounts,
         "kept": SumCounts,

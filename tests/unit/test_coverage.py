@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 import sottovoce as sv
+from sottovoce.protocol.families import views_of
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import (
     MOST_UNHEARD,
@@ -124,7 +125,7 @@ def test_our_own_views_hold_every_pair(name: str, people: int) -> None:
     work = workload((2, 3, 2, 2, 4, 2, 2))
     chosen = method(name)
     options = chosen.settle(work, Terms(Decimal(1), people))
-    held = {pair for view in options["views"] for pair in combinations(view, 2)}
+    held = {pair for view in views_of(7, options["views"]) for pair in combinations(view, 2)}
     assert held == set(combinations(range(7), 2))
     assert chosen.coverage(work, options).left_out == ()
 
@@ -182,7 +183,7 @@ def test_every_method_states_the_shares_of_its_cohorts(chosen: object) -> None:
 def test_calm_keeps_the_papers_rule_and_says_what_it_leaves_out() -> None:
     plan = sv.plan(schema((2,) * 6), sv.Marginals(up_to=2, method="calm"), epsilon=1.0, people=500)
     assert isinstance(plan.question, sv.Marginals)
-    assert plan.question.options["views"] == [list(view) for view in drawn(6, 2, 1)]
+    assert views_of(6, plan.question.options["views"]) == drawn(6, 2, 1)
     assert len(plan.question.coverage(plan).left_out) == 12
     line = next(line for line in str(plan).splitlines() if "Never asked" in line)
     assert "and 4 more (12 of 21 attributes and pairs)" in line

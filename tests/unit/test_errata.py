@@ -26,6 +26,7 @@ from sottovoce.oracles.unary import OptimizedUnaryEncoding
 from sottovoce.postprocessing import postprocess
 from sottovoce.postprocessing.baseline import base_cut
 from sottovoce.postprocessing.power import _fit, _span, power
+from sottovoce.protocol.families import views_of
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.heavyhitters.prefixes import prefix_lengths
 from sottovoce.questions.marginals.methods import method
@@ -244,14 +245,14 @@ def triples(views: list[list[int]]) -> set[tuple[int, ...]]:
 def test_n2_algorithm_one_overlooks_a_covering_design(epsilon: str) -> None:
     """calm follows its lines: 262 random quadruples, where 140 hold every triple."""
     work = Workload.of(bits(16), None, 3, None)
-    views = method("calm").settle(work, Terms(Decimal(epsilon), 1 << 18))["views"]
+    views = views_of(16, method("calm").settle(work, Terms(Decimal(epsilon), 1 << 18))["views"])
     assert {len(view) for view in views} == {4}
     assert len(views) == 262
     assert len(triples(views)) == 487
     design = cover(16, 4, 3, len(views))
     assert design is not None
     assert len(design) == 140
-    assert len(triples([list(view) for view in design])) == 560
+    assert len(triples(design)) == 560
 
 
 @pytest.mark.parametrize(
@@ -261,10 +262,11 @@ def test_n2_the_other_calm_takes_the_better(people: int, epsilon: str, count: in
     work, terms = Workload.of(bits(16), None, 3, None), Terms(Decimal(epsilon), people)
     other = method("calm+")
     taken = other.settle(work, terms)
-    assert len(taken["views"]) == count
-    assert len(triples(taken["views"])) == 560
-    size = len(taken["views"][0])
-    drawn = [view for view in method("calm").settle(work, terms)["views"] if len(view) == size]
+    views = views_of(16, taken["views"])
+    assert len(views) == count
+    assert len(triples(views)) == 560
+    printed = views_of(16, method("calm").settle(work, terms)["views"])
+    drawn = [view for view in printed if len(view) == len(views[0])]
     if drawn:  # what the lines choose, with calm+'s own oracles
         assert other.predict(work, terms, taken) < other.predict(work, terms, {"views": drawn})
 
@@ -273,7 +275,7 @@ def test_n2_the_other_calm_keeps_random_views_that_are_predicted_to_err_less() -
     work, terms = Workload.of(bits(16), None, 4, None), Terms(Decimal("1.2"), 1 << 19)
     other = method("calm+")
     taken = other.settle(work, terms)
-    assert len(taken["views"]) == 524
+    assert len(views_of(16, taken["views"])) == 524
     design = cover(16, 5, 4, 524)
     assert other.predict(work, terms, taken) < other.predict(work, terms, {"views": design})
 
@@ -384,7 +386,7 @@ def test_n12_sixty_five_pairs_are_those_of_two_to_the_sixteen_people(
     people: int, count: int
 ) -> None:
     work = Workload.of(bits(16), None, 3, None)
-    views = method("calm").settle(work, Terms(Decimal("0.2"), people))["views"]
+    views = views_of(16, method("calm").settle(work, Terms(Decimal("0.2"), people))["views"])
     assert (len(views), len(views[0])) == (count, 2)
 
 

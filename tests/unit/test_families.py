@@ -143,7 +143,7 @@ def law_of(plan: Plan, record: Mapping[str, int]) -> dict[tuple[int, tuple[Any, 
     return law
 
 
-@pytest.mark.parametrize("kind", ["subsets", "signs", "together"])
+@pytest.mark.parametrize("kind", ["subsets", "views", "signs", "together"])
 def test_a_device_and_a_simulated_crowd_have_the_same_law(kind: str) -> None:
     plan = plan_of(kind)
     law = law_of(plan, RECORD)

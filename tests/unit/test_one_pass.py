@@ -98,7 +98,7 @@ def test_tables_hold_what_folding_cohort_by_cohort_gives(name: str) -> None:
     same_as_cohort_by_cohort(Listed([Cohort((ask,))] * 11))
 
 
-@pytest.mark.parametrize("kind", ["listed", "subsets"])
+@pytest.mark.parametrize("kind", ["listed", "subsets", "views"])
 def test_tables_of_cohorts_with_other_oracles(kind: str) -> None:
     same_as_cohort_by_cohort(KINDS[kind](Decimal(2)))
 

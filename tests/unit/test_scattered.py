@@ -96,6 +96,17 @@ def test_estimates_are_those_of_all_rows(name: str) -> None:
     assert numbers_of(apart.estimate()) == numbers_of(whole.estimate())
 
 
+def test_tables_of_one_shape_are_asked_for_at_once() -> None:
+    schema = sv.Schema(**{f"a{number}": sv.Boolean() for number in range(5)})
+    plan = sv.plan(schema, sv.Marginals(up_to=2, method="em"), epsilon=4.0, people=1000)
+    draws = np.random.default_rng(15)
+    reports = sv.simulate(plan, {name: draws.integers(0, 2, 200) for name in schema}, seed=1)
+    asked: list[PartTask] = []
+    estimate = scattered(plan, run_over(parts_of(plan, reports), asked)).estimate()
+    assert len(estimate.marginals(2)) == 10
+    assert len(asked) == 1 + 2  # the people; then all pairs, for tables and for errors
+
+
 def test_a_plan_without_rows_is_folded_and_no_more() -> None:
     plan, reports = CROWDS["subsets"]()
     asked: list[PartTask] = []
@@ -147,6 +158,19 @@ def test_an_answer_that_is_lost_is_refused() -> None:
     lost.append(True)
     with pytest.raises(CorruptReport, match="missing"):
         apart.support(0, 0)
+
+
+def test_a_bad_question_never_travels() -> None:
+    plan, reports = CROWDS["kept"]()
+    asked: list[PartTask] = []
+    apart = scattered(plan, run_over(parts_of(plan, reports), asked))
+    with pytest.raises(InvalidInput):
+        apart.support(0, 0, [99])
+    with pytest.raises(InvalidInput, match="have no sums"):
+        apart.state(0, 0)
+    with pytest.raises(InvalidInput, match="not kept together"):
+        apart.over_rows(0, (0, 2), lambda *_: np.zeros(1, np.int64))
+    assert len(asked) == 1
 
 
 SHAPE = (3, 1 << 16)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -215,6 +215,15 @@ def _malformed(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
     body = _body(plans["latent"])
     body["cohorts"]["blocks"][0]["shape"] = "circle"
     yield "an unknown shape", _text(body)
+    for why, part, value in OF_VIEWS:
+        body = _body(plans["views of several orders"])
+        block = body["cohorts"]["blocks"][1]  # two of ten pairs
+        block[part] = value
+        yield f"views with {why}", _text(body)
+    for why, change in OF_ALL_VIEWS:
+        body = _body(plans["views of several orders"])
+        change(body["cohorts"])
+        yield f"views {why}", _text(body)
     for why, name, index, part, value in OF_ENCODINGS:
         body = _body(plans[name])
         body["cohorts"]["cohorts"][index]["asks"][0]["encoding"][part] = value
@@ -234,6 +243,35 @@ def _malformed(plans: Mapping[str, sv.Plan]) -> Iterator[tuple[str, str]]:
     body["epsilon"] = "3"
     yield "a spelling for one cohort and a code for another", _text(body)
 
+
+OF_VIEWS: tuple[tuple[str, str, Any], ...] = (
+    ("an order of zero", "order", 0),
+    ("an order beyond all attributes", "order", 6),
+    ("an order as text", "order", "2"),
+    ("runs that are a list", "runs", [1, 1, 5, 1]),
+    ("no runs", "runs", ""),
+    ("a run that is not there", "runs", "1 1 5"),
+    ("runs that take nothing", "runs", "1 0 5 1"),
+    ("runs that pass over nothing", "runs", "1 1 0 1"),
+    ("runs below zero", "runs", "1 1 -1 1"),
+    ("runs beyond the last set", "runs", "1 1 8 1"),
+    ("runs of another spelling", "runs", "01 1 5 1"),
+    ("runs with spaces to spare", "runs", "1 1  5 1"),
+    ("runs of other digits", "runs", "1 1 \u0665 1"),
+    ("more runs than are meant", "runs", "9" * 5000 + " 1"),
+)
+OF_ALL_VIEWS: tuple[tuple[str, Callable[[Body], Any]], ...] = (
+    ("of one order twice", lambda cohorts: cohorts["blocks"].append(cohorts["blocks"][-1])),
+    ("of falling orders", lambda cohorts: cohorts["blocks"].reverse()),
+    ("in no blocks", lambda cohorts: cohorts["blocks"].clear()),
+    ("without an oracle", lambda cohorts: cohorts["oracles"].pop()),
+    ("with an oracle twice", lambda cohorts: cohorts["oracles"].append(cohorts["oracles"][-1])),
+    (
+        "of an attribute that is not there",
+        lambda cohorts: cohorts["attributes"].__setitem__(0, "z"),
+    ),
+    ("of fewer attributes", lambda cohorts: cohorts["attributes"].pop()),
+)
 
 # why, plan, cohort, what of its first ask's encoding, and what it should not be
 OF_ENCODINGS: tuple[tuple[str, str, int, str, Any], ...] = (

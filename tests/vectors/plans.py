@@ -93,7 +93,16 @@ OTHERS_RECORDS: tuple[Record, ...] = (
 
 def cases() -> list[Case]:
     """Every plan there is."""
-    plain = [*_oracles(), *_open(), *_cohorts(), *_kinds(), *_tables(), *_signs(), *_rounds()]
+    plain = [
+        *_oracles(),
+        *_open(),
+        *_cohorts(),
+        *_kinds(),
+        *_tables(),
+        *_views(),
+        *_signs(),
+        *_rounds(),
+    ]
     return [
         *plain,
         *_others(),
@@ -212,7 +221,7 @@ def _tables() -> Iterator[Case]:
         ("em", 2, "2"),  # together
         ("marg-ht", 2, "1"),  # subsets
         ("am", 3, "0.7"),  # subsets with several oracles
-        ("calm+", 2, "1.1"),  # listed, cells of several attributes
+        ("calm+", 2, "1.1"),  # views
         ("calm-binary", 2, "1.3"),  # listed, parities
         ("inp-ht", 3, "1.5"),  # signs: parity
         ("efron-stein", 3, "2"),  # signs: parity, with weights
@@ -225,6 +234,16 @@ def _tables() -> Iterator[Case]:
             return _marginals(method, order, epsilon, coin, TABLE)
 
         yield from each_coin(method, make, TABLE_RECORDS, 6)
+
+
+def _views() -> Iterator[Case]:
+    """Sets of several orders, told by their ranks, and as plans of before list them."""
+    chosen = [[1], [0, 2], [2, 3], [0, 1, 4], [0, 2, 4], [1, 2, 4], [0, 1, 2, 3]]
+    plan = _marginals("joint", 2, "1.4", "device", TABLE, views=chosen)
+    yield Case("views of several orders", plan, TABLE_RECORDS, 12)
+    body = json.loads(plan.to_json())
+    body["question"]["options"]["views"] = chosen
+    yield Case("views in a list", _with_cohorts(body, plan), TABLE_RECORDS, 12)
 
 
 SHAPES = (("parity", 1), ("parity", 3), ("corner", 2), ("corner", 4), ("star", 2), ("star", 5))
@@ -254,6 +273,11 @@ def _with_blocks(plan: sv.Plan, weights: list[int], blocks: list[list[Any]]) -> 
     """The same plan with blocks of signs as asked for."""
     body = json.loads(plan.to_json())
     body["question"]["options"] = {"blocks": blocks, "weights": weights}
+    return _with_cohorts(body, plan)
+
+
+def _with_cohorts(body: dict[str, Any], plan: sv.Plan) -> sv.Plan:
+    """A plan of this body, with the cohorts of its question."""
     question = sv.Marginals.from_json(body["question"])
     body["cohorts"] = question.cohorts(plan.schema, plan.terms).to_json()
     return sv.Plan.from_json(json.dumps(body, indent=1, ensure_ascii=False) + "\n")

@@ -3,6 +3,7 @@ import { cells, fullMask, masked, readEncoding } from "./encodings.js";
 import { keys, need, only } from "./errors.js";
 import { readEpsilon, readOracle } from "./oracles.js";
 
+const MOST_VIEWS = 1n << 16n;
 const MOST_BITS = 128; // of an oracle's size, so that no more attributes make a table
 
 /** The most that a cohort's asks have of something. */
@@ -79,22 +80,52 @@ function choices(data, digits, heavy) {
   return { order, count: ranks[order][0], weight: counts[order][0], at };
 }
 
-function subsets(data, schema) {
-  const { attributes } = data;
-  readEpsilon(data.epsilon);
-  const ones = attributes.map(() => 1n);
-  const { at, ...family } = choices(data, ones, ones);
-  const oracles = data.oracles.map(readOracle);
-  return {
-    ...family,
-    attributes,
-    kinds: oracles.map((oracle) => [oracle]),
-    at(ticket) {
-      const [, chosen] = at(ticket);
-      const cell = cells({ attributes: chosen.map(([member]) => attributes[member]) }, schema);
-      return { cohort: Number(ticket), asks: [ask(cell, oracles.find(({ size }) => size === cell.size))] };
-    },
+/** A cohort for each set of attributes, which reports its cell; a ticket is a cohort. */
+function tables({ attributes, oracles }, schema, count, setAt) {
+  const read = oracles.map(readOracle);
+  const at = (ticket) => {
+    const cell = cells({ attributes: setAt(ticket).map(([member]) => attributes[member]) }, schema);
+    return { cohort: Number(ticket), asks: [ask(cell, read.find(({ size }) => size === cell.size))] };
   };
+  return { count, weight: count, attributes, kinds: read.map((oracle) => [oracle]), at };
+}
+
+function subsets(data, schema) {
+  readEpsilon(data.epsilon);
+  const ones = data.attributes.map(() => 1n);
+  const { at, count } = choices(data, ones, ones);
+  return tables(data, schema, count, (ticket) => at(ticket)[1]);
+}
+
+/** How many ranks are passed over, how many are taken, and so on. */
+function readRuns(runs, total) {
+  const counts = runs.split(" ").map(BigInt);
+  const isEach = counts.every((count, place) => count > 0n || (!place && !count)) && counts.length % 2 === 0;
+  need(isEach && counts.join(" ") === runs && sum(counts) <= total, "plan: runs must be those of its views");
+  need(sum(counts.filter((_, place) => place % 2)) <= MOST_VIEWS, "plan: its views are too many");
+  const ranks = [];
+  let rank = 0n;
+  counts.forEach((count, place) => {
+    for (let taken = 0n; place % 2 && taken < count; taken++) ranks.push(rank + taken);
+    rank += count;
+  });
+  return ranks;
+}
+
+function views(data, schema) {
+  const ones = data.attributes.map(() => 1n);
+  let last = 0;
+  const sets = data.blocks.flatMap((block) => {
+    keys(block, "order,runs");
+    const { at, count, order } = choices(block, ones, ones);
+    need(order > last, "plan: views must be in order");
+    last = order;
+    return readRuns(block.runs, count).map((rank) => at(rank)[1]);
+  });
+  const family = tables(data, schema, BigInt(sets.length), (ticket) => sets[ticket]);
+  const sizes = new Set(sets.map((_, ticket) => family.at(ticket).asks[0].size));
+  need(sizes.size === data.oracles.length, "plan: its oracles are not those of its views");
+  return family;
 }
 
 // for each bit, whether it multiplies the attribute at a place
@@ -141,6 +172,7 @@ const FAMILIES = {
   listed: [listed, "cohorts"],
   together: [listed, "cohorts"],
   subsets: [subsets, "attributes,order,oracle,epsilon,oracles"],
+  views: [views, "attributes,blocks,oracles"],
   signs: [signs, "attributes,weights,epsilon,blocks"],
 };
 

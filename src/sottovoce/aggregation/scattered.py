@@ -125,8 +125,8 @@ def scattered(plan: Plan, run: Run) -> Aggregate:
     nobody = Aggregate(plan)
 
     def answer(question: Question) -> Integers:
-        pieces = list(run(QuestionTask(question)))
-        return vector_of(plan.id, pieces, question(nobody).shape)
+        shape = question(nobody).shape  # where a bad question fails, before it travels
+        return vector_of(plan.id, list(run(QuestionTask(question))), shape)
 
     sums.counts.replace_rows(partial(AskedRows, answer))
     return ScatteredAggregate(sums)

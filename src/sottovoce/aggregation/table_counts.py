@@ -110,11 +110,11 @@ class TableCounts(Counts):
         weights: Integers | None = None,
     ) -> None:
         column, count = cohorts.astype(np.int64), len(self.cohorts)
-        magnitudes = None if weights is None else np.abs(weights)
-        self._people += tally(column, weights, count)
-        self._magnitudes += tally(column, magnitudes, count)
+        people = tally(column, weights, count)
+        self._people += people
+        self._magnitudes += people if weights is None else tally(column, np.abs(weights), count)
         group = self._groups[batch.number]
-        rows = self._row_of[column]
+        rows = self._row_of.take(column)  # which other threads need not wait for
         for oracle, table, place in zip(group.oracles, group.tables, batch.slices, strict=True):
             own = np.ascontiguousarray(payload[:, place])
             oracle._accumulate_groups(table, rows, own, weights)

@@ -10,6 +10,7 @@ import typer
 
 from sottovoce.cli import (  # noqa: F401  (they add their commands)
     analysis,
+    assignment_keys,
     compare_shuffled,
     folding,
     groups,

@@ -87,6 +87,22 @@ Metrics = Annotated[
         help="Who may read /metrics: whoever has a token, everybody, or nobody.",
     ),
 ]
+Totals = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER",
+        envvar="SOTTOVOCE_TOTALS",
+        help="Also show what was folded there by `sottovoce fold-minutes`; a folder or a URL.",
+    ),
+]
+OldestDays = Annotated[
+    float,
+    typer.Option(
+        metavar="N",
+        envvar="SOTTOVOCE_OLDEST_DAYS",
+        help="Refuse reports that were drawn longer ago, as their ids tell.",
+    ),
+]
 Plans = Annotated[
     list[Path] | None, typer.Argument(metavar="plan.json", help="Surveys to take in.")
 ]

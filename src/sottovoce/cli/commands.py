@@ -210,8 +210,11 @@ def whisper(
     from sottovoce.console.surveys import read_plan
     from sottovoce.console.writing import write_whispers
 
-    count = write_whispers(read_plan(plan_file, plan_id), people, output, seed, quiet, series)
-    typer.echo(f"{count:,} reports written to {output}")
+    made = read_plan(plan_file, plan_id)
+    count = write_whispers(made, people, output, seed, quiet, series)
+    fakes = 0 if made.shuffling is None else made.shuffling.fakes
+    added = f" ({fakes:,} of them fakes, which its shufflers add)" if fakes else ""
+    typer.echo(f"{count:,} reports written to {output}{added}")
 
 
 @app.command()

@@ -14,6 +14,7 @@ from sottovoce.cli.collector_options import (
     CollectorKey,
     Host,
     Metrics,
+    OldestDays,
     Origins,
     Plans,
     Port,
@@ -22,6 +23,7 @@ from sottovoce.cli.collector_options import (
     Shuffler,
     StoreOption,
     StoreUrl,
+    Totals,
 )
 from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, SeriesFile, app, print_json
 from sottovoce.ground.errors import InvalidInput
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 REPORTS_LOST = 1  # exit code
 DEFAULT_STORE = "sqlite:///sottovoce.db"
-SIGNING_DELAY = 60  # seconds that an assignment may be under way when its key is replaced
 key_app = typer.Typer(
     help="""The keys of shufflers and collectors, and the key that signs assignments.
 
@@ -63,6 +64,7 @@ def serve(
     metrics: Metrics = "token",
     key: CollectorKey = None,
     batches: BatchesOption = None,
+    oldest_days: OldestDays = 30.0,
 ) -> None:
     """Collect reports over HTTP.
 
@@ -80,7 +82,7 @@ def serve(
         store,
         host,
         port,
-        _settings(rate_limit, origin, proxy, metrics),
+        _settings(rate_limit, origin, proxy, metrics, oldest_days),
         has_pages=False,
         last_hop=None if key is None else (key, batches),
     )
@@ -100,6 +102,8 @@ def studio(
     metrics: Metrics = "token",
     key: CollectorKey = None,
     batches: BatchesOption = None,
+    oldest_days: OldestDays = 30.0,
+    totals: Totals = None,
 ) -> None:
     """Make surveys, take part and watch, in a browser.
 
@@ -114,16 +118,22 @@ def studio(
     and the shuffler must take this site's pages (its --origin). Its batch comes from the last one,
     under the collector's --key.
 
+    With --totals it shows what many collectors shipped and `sottovoce fold-minutes` folded, as
+    surveys that take no answers here; they stay in the store.
+
     Example:  sottovoce studio --store sqlite:///survey.db
+
+    Example:  sottovoce studio --store sqlite:///totals.db --totals /mnt/collected
     """
     _run(
         plans or [],
         store,
         host,
         port,
-        _settings(rate_limit, origin, proxy, metrics, address, shuffler),
+        _settings(rate_limit, origin, proxy, metrics, oldest_days, address, shuffler),
         has_pages=True,
         last_hop=None if key is None else (key, batches),
+        totals=totals,
     )
 
 
@@ -132,6 +142,7 @@ def _settings(
     origins: Sequence[str] | None,
     proxies: Sequence[str] | None,
     metrics: str,
+    oldest_days: float,
     address: str | None = None,
     shuffler: str | None = None,
 ) -> Settings:
@@ -144,6 +155,7 @@ def _settings(
         address=address,
         shuffler=shuffler,
         metrics=metrics,
+        oldest_days=oldest_days,
     )
 
 
@@ -155,6 +167,7 @@ def _run(
     settings: Settings,
     has_pages: bool,
     last_hop: tuple[Path, str | None] | None = None,
+    totals: str | None = None,
 ) -> None:
     """A collector, with the studio's pages or without; the last hop of shuffled plans, if it has
     their key.
@@ -168,6 +181,8 @@ def _run(
     from sottovoce.service.app import make_app
     from sottovoce.service.server import run
     from sottovoce.service.survey_service import SurveyService
+    from sottovoce.service.totals_watcher import TotalsWatcher
+    from sottovoce.shipping.watching import check_totals
     from sottovoce.store import open_store
 
     if has_pages:
@@ -175,7 +190,10 @@ def _run(
 
         require_extra("analysis", "studio")
     made = [read_plan(path) for path in plans]
+    if totals is not None:
+        check_totals(totals)
     batches: Batches | None = None
+    watcher: TotalsWatcher | None = None
     public = check_collector_keys(made, last_hop)
     store = open_store(url)
     try:
@@ -206,8 +224,12 @@ def _run(
             if code is not None:
                 typer.echo(f"To log in, open this once: {page}/login?code={code}")
 
+        if totals is not None:
+            watcher = TotalsWatcher(store.address, totals)
         run(served, host, port, listening)
     finally:
+        if watcher is not None:
+            watcher.stop()
         if batches is not None:
             batches.stop()
         store.close()
@@ -406,34 +428,3 @@ def _end_of(token: Token) -> str:
         return "never expires"
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(token.expires))
     return f"{'expired' if token.is_expired(time.time()) else 'expires'} {when}"
-
-
-@key_app.command("rotate")
-def rotate(
-    store: StoreUrl,
-    now: Annotated[
-        bool,
-        typer.Option(
-            "--now", help="Refuse at once what the former key signed, as when it was stolen."
-        ),
-    ] = False,
-) -> None:
-    """Replace the key that signs assignments.
-
-    Collectors that run use the new key from now on. What the former key signed is accepted until it
-    expires, a day at most; with --now it is refused, and whoever has drawn a report with it cannot
-    send it any more.
-
-    Example:  sottovoce key rotate sqlite:///survey.db
-    """
-    from sottovoce.service.settings import ASSIGNMENT_SECONDS
-    from sottovoce.store import open_store
-
-    with open_store(store, create=False) as opened:
-        opened.replace_signing_key(0 if now else ASSIGNMENT_SECONDS + SIGNING_DELAY)
-    kept = (
-        "assignments of the former one are refused"
-        if now
-        else "those of the former one hold until they expire"
-    )
-    typer.echo(f"There is a new key for assignments; {kept}")

@@ -27,6 +27,19 @@ def fake_report(plan: Plan, entropy: Entropy) -> Report:
     return Report(plan.id, index, payload)
 
 
+def added_fakes(plan: Plan, entropy: Entropy) -> Reports:
+    """All that a shuffled plan's shufflers add; none of other plans.
+
+    >>> import sottovoce as sv
+    >>> from sottovoce.ground.entropy import Seeded
+    >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
+    >>> len(added_fakes(plan, Seeded(1)))
+    0
+    """
+    count = 0 if plan.shuffling is None else plan.shuffling.fakes
+    return Reports.collect(plan, (fake_report(plan, entropy) for _ in range(count)))
+
+
 def simulate_fakes(plan: Plan, count: int, seed: int) -> Reports:
     """Many such reports in columns, for simulations.
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from sottovoce.device.columns import whisper_block
 from sottovoce.device.simulation import BLOCK_PEOPLE, simulate_added, simulate_block
+from sottovoce.ground.entropy import System
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.files import PARQUET_ENDINGS, reading_table
+from sottovoce.protocol.fakes import added_fakes
 from sottovoce.protocol.reports import STREAM_BATCH, Reports
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ def whispers(
     Without ``seed`` every row is a device that draws its coins from the operating system. With one
     the crowd is simulated, as :func:`sottovoce.simulate` does: equal rows in a CSV file, a Parquet
     file and a table then give equal reports, and a row has one round in all plans.
+
+    The last batch of a shuffled plan is what its shufflers add, which estimates take out again.
     """
     done = 0
     for number, table in enumerate(batches(path, plan, BLOCK_PEOPLE)):
@@ -45,8 +49,8 @@ def whispers(
         yield told
         done += table.num_rows
         advance(done)
-    if seed is not None and done and plan.shuffling is not None:
-        yield simulate_added(plan, seed)
+    if done and plan.shuffling is not None:
+        yield added_fakes(plan, System()) if seed is None else simulate_added(plan, seed)
 
 
 def _name_row(plan: Plan, path: Path, table: Any, before: int) -> None:

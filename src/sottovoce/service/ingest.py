@@ -4,10 +4,13 @@ as can be on it.
 
 from __future__ import annotations
 
+import time
+
 from starlette.types import Receive, Scope, Send
 
 from sottovoce.service.addresses import household
 from sottovoce.service.bodies import HungUp, answer, read_body, refuse, within
+from sottovoce.service.claimed_minutes import check_minutes
 from sottovoce.service.logs import log_problem
 from sottovoce.service.memory import HeldMemory
 from sottovoce.service.metrics import Metrics
@@ -68,4 +71,5 @@ class Ingest:
                 raise Problem(
                     "shuffled-plan", "this plan's reports are sealed, and sent to its shufflers"
                 )
+            check_minutes(envelope.ids, time.time(), settings.oldest_days)
             return envelope

@@ -102,6 +102,7 @@ PATHS: dict[str, Any] = {
                 "body-too-large",
                 "unsupported-type",
                 "invalid-report",
+                "wrong-time",
                 "too-many-requests",
                 "busy",
                 "store-full",

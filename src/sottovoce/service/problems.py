@@ -45,6 +45,7 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "body-too-large": (413, "The body is too large"),
     "unsupported-type": (415, "The body's type is not taken"),
     "invalid-report": (422, "The report cannot be one of its plan"),
+    "wrong-time": (422, "The report is of a time that is not taken"),
     "invalid-input": (422, "The request breaks a rule"),
     "too-many-requests": (429, "Too many requests from one address"),
     "head-too-large": (431, "The address or the headers are too large"),

@@ -23,6 +23,7 @@ POSITIVE = (
     "body_seconds",
     "answer_seconds",
     "assignment_seconds",
+    "oldest_days",
     "most_values",
     "most_attributes",
     "most_cells",
@@ -56,6 +57,7 @@ class Settings:
     # who may read the counters: whoever has a token, everybody (public), or nobody (off)
     metrics: str = "token"
     assignment_seconds: int = ASSIGNMENT_SECONDS
+    oldest_days: float = 30.0  # since the minute that a report's id tells
     refresh_seconds: float = 2.0  # between two estimates of a survey, at least
     most_values: int = MAX_SURVEY_VALUES  # of a survey that is made over HTTP
     most_attributes: int = MAX_SURVEY_ATTRIBUTES  # the same

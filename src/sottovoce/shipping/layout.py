@@ -28,7 +28,7 @@ from hashlib import sha256
 from typing import Self
 
 MINUTE_BITS = 16  # of the milliseconds that an id does not tell
-MINUTE_SECONDS = (1 << MINUTE_BITS) / 1000
+LAST_SECOND = 253_402_300_799  # of the year 9999: later days have no name
 PLAN_FOLDER = re.compile(r"plan=([0-9a-f]{64})")
 PLAN_FILE, CLOSED, FINISHED = "plan.json", "closed", "finished"
 DAMAGED_FOLDER, LATE_FOLDER = "set-aside/damaged", "set-aside/late"
@@ -61,7 +61,8 @@ def day_of(minute: int) -> str:
     >>> day_of(0x018bcfe5)
     '2023-11-14'
     """
-    return datetime.fromtimestamp((minute << MINUTE_BITS) / 1000, UTC).strftime("%Y-%m-%d")
+    seconds = min((minute << MINUTE_BITS) / 1000, LAST_SECOND)
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
 
 
 def minute_at(seconds: float) -> int:

@@ -47,7 +47,8 @@ def ship(
 
     What is under way is noted in the store before it leaves, and that it arrived afterwards. So a
     pass that was killed is repeated by the next one: the same files, with the same bytes.
-    A survey that is closed here or there is closed in both.
+    A survey that is closed here or there is closed in both. Shuffled plans are passed over: each
+    has one batch, in one store, whose ids tell no minute.
 
     Args:
         store: whose reports they are.
@@ -57,7 +58,11 @@ def ship(
         again: ship all that the store holds, as if it never had.
     """
     asked = None if plans is None else {plan.id for plan in plans}
-    entries = [entry for entry in store.entries() if asked is None or entry.plan.id in asked]
+    entries = [
+        entry
+        for entry in store.entries()
+        if entry.plan.shuffling is None and (asked is None or entry.plan.id in asked)
+    ]
     reports = files = damaged = closed = 0
     for entry in entries:
         closed += _share_survey(store, place, entry)

@@ -26,7 +26,7 @@ from sottovoce.ground.errors import (
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import STREAM_BATCH, Reports
 from sottovoce.store.checkpoints import Checkpoint, Folds, damaged_reports
-from sottovoce.store.keys import KeyStore, plain
+from sottovoce.store.keys import Execute, KeyStore, plain
 from sottovoce.store.shipped import forget_shipments
 
 Ids = NDArray[np.uint8]
@@ -274,6 +274,33 @@ class Store(KeyStore):
         self._keep_sums(plan)
         self._folds.forget(plan)
         return self._erase()
+
+    def set_sums(self, plan: Plan, title: str, sums: Aggregate) -> None:
+        """Have a survey be what reports that lie elsewhere add up to, in place of what it said.
+
+        It is as after :meth:`keep_sums`: closed, without reports. Refused if it has some.
+        """
+        self.add_plan(plan, title)
+        kept, before = self.kept(plan), self.count(plan)
+        if before and not kept.only_sums:
+            raise InvalidInput(
+                f"store: it has reports of {plan.id[:16]} itself; sums of others need another store"
+            )
+        # what only grows is shown until there is a new estimate; anything else is another survey
+        version = kept.version if sums.people >= before else new_version()
+        plans, checkpoints = f"{self._prefix}plans", f"{self._prefix}checkpoints"
+        close = f"UPDATE {plans} SET closed = true, only_sums = true, version = ? WHERE id = ?"
+        drop = f"DELETE FROM {checkpoints} WHERE plan = (SELECT number FROM {plans} WHERE id = ?)"
+        save = f"""INSERT INTO {checkpoints} (plan, upto, people, damaged, version, data)
+            SELECT number, 0, ?, 0, version, ? FROM {plans} WHERE id = ?"""
+        data = sums.to_bytes()
+
+        def work(execute: Execute) -> None:
+            execute(close, (version, plan.id))
+            execute(drop, (plan.id,))
+            execute(save, (sums.people, data, plan.id))
+
+        self._change(work)
 
     @abstractmethod
     def _delete(self, plan: Plan) -> None: ...

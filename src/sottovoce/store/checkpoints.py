@@ -59,7 +59,8 @@ class Folds:
         with self._locks.setdefault(plan.id, Lock()):
             kept = self._store.kept(plan)
             held = self._held.get(plan.id)
-            if held is None or held.version != kept.version:
+            is_current = held is not None and held.version == kept.version
+            if held is None or not is_current or (kept.only_sums and self._has_new_sums(held)):
                 held = self._loaded(plan, kept)
             if not kept.only_sums:
                 held = self._grown(held)
@@ -85,6 +86,10 @@ class Folds:
                 raise damaged_reports(plan, held.damaged)
             self._held[plan.id] = self._saved(held, force=True)
             return held.aggregate
+
+    def _has_new_sums(self, held: HeldAggregate) -> bool:
+        """Whether sums that were made elsewhere are of more people by now."""
+        return self._store.count(held.aggregate.plan) != held.aggregate.people
 
     def _loaded(self, plan: Plan, kept: Kept) -> HeldAggregate:
         """From the checkpoint, unless it is damaged or not what it says: then from nothing."""

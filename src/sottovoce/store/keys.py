@@ -114,10 +114,12 @@ class KeyStore(ABC):
         former = [bytes(value) for (value,) in rows]
         return [current, *(value[8:] for value in former if _until(value) >= now)]
 
-    def replace_signing_key(self, keep_seconds: int) -> None:
-        """Make another signing key; the former ones hold for so long, or with 0 never again."""
+    def replace_signing_key(self, keep_seconds: int, new: bytes | None = None) -> None:
+        """Sign with another key, a ``new`` one by default; the former ones hold for so long, or
+        with 0 never again.
+        """
         self.signing_key()
-        new, now = secrets.token_bytes(KEY_BYTES), time.time()
+        new, now = new or secrets.token_bytes(KEY_BYTES), time.time()
         settings = f"{self._prefix}settings"
 
         def work(execute: Execute) -> None:
@@ -131,12 +133,20 @@ class KeyStore(ABC):
                 if not keep_seconds or _until(bytes(value)) < now:
                     execute(f"DELETE FROM {settings} WHERE name = ?", (name,))
             if keep_seconds:
-                former = (int(now) + keep_seconds).to_bytes(8, "big") + (current or b"")
-                insert = f"INSERT INTO {settings} (name, value) VALUES (?, ?)"
-                execute(insert, (_FORMER + secrets.token_hex(8), former))
+                execute(*self._former(current or b"", int(now) + keep_seconds))
             execute(f"UPDATE {settings} SET value = ? WHERE name = ?", (new, _CURRENT))
 
         self._change(work)
+
+    def accept_signing_key(self, key: bytes, seconds: int) -> None:
+        """Take what another store signs with ``key`` for so long, and go on signing as before."""
+        row = self._former(key, int(time.time()) + seconds)
+        self._change(lambda execute: execute(*row))
+
+    def _former(self, key: bytes, until: int) -> tuple[str, tuple[str, bytes]]:
+        """A statement that keeps a key which is accepted until then, and its values."""
+        insert = f"INSERT INTO {self._prefix}settings (name, value) VALUES (?, ?)"
+        return insert, (_FORMER + secrets.token_hex(8), until.to_bytes(8, "big") + key)
 
     def _current_key(self, execute: Execute) -> bytes | None:
         found = execute(

@@ -133,3 +133,23 @@ class Choices:
             ranks += digits[:, slot] * counts[left][member + 1]
             place = member + 1
         return ranks
+
+    def ranks_of_sets(self, sets: Sequence[Sequence[int]]) -> list[int]:
+        """The ranks of many sets, where all weights are 1: there are no digits."""
+        if self._is_small:
+            members = np.array(sets, np.int64).reshape(len(sets), self.order)
+            ranks: list[int] = self.rank_column(members, np.zeros_like(members)).tolist()
+            return ranks
+        return [self.rank(each, (0,) * self.order) for each in sets]
+
+    def sets_of_ranks(self, ranks: Sequence[int]) -> list[tuple[int, ...]]:
+        """The inverse of :meth:`ranks_of_sets`."""
+        if self._is_small:
+            members, _ = self.unrank_column(np.array(ranks, np.int64))
+            return [tuple(each) for each in members.tolist()]
+        return [self.unrank(rank)[0] for rank in ranks]
+
+    @cached_property
+    def _is_small(self) -> bool:
+        """Whether ranks fit into 64 bits, all the way."""
+        return max(map(max, self.counts)) < 1 << 62

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
 from math import comb
@@ -13,17 +13,16 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.ground.seeds import Seed
 from sottovoce.oracles import Oracle
 from sottovoce.oracles import from_json as oracle_from_json
 from sottovoce.oracles.thresholds import parse_epsilon
-from sottovoce.protocol.encodings import Ask, Cells
-from sottovoce.protocol.families.base import MAX_PLAN_COHORTS, Batch, Cohort, Family, rows_by
+from sottovoce.protocol.families.base import MAX_PLAN_COHORTS, Family
 from sottovoce.protocol.families.choices import Choices, Places
-from sottovoce.schema import MOST_SPELLED, Codes, Schema
+from sottovoce.protocol.families.tables import TableFamily
+from sottovoce.schema import MOST_SPELLED, Schema
 
 
-class Subsets(Family):
+class Subsets(TableFamily):
     """One cohort for every set of ``order`` attributes, which reports the set's cell.
 
     ``build`` gives the oracle for the size of a set's table; ``name`` says what it is called, or by
@@ -41,8 +40,7 @@ class Subsets(Family):
         epsilon: Decimal,
         build: Callable[[str, int, Decimal], Oracle],
     ) -> None:
-        self._names = tuple(attributes)
-        self._sizes = tuple(schema[each].size for each in attributes)
+        super().__init__(schema, attributes)
         self._order, self._oracle_name, self._epsilon, self._build = order, name, epsilon, build
         # a table has at most 2^128 cells
         whole("plan: order", order, 1, min(len(self._names), MOST_SPELLED))
@@ -73,62 +71,15 @@ class Subsets(Family):
     def __len__(self) -> int:
         return self._choices.total
 
-    def __getitem__(self, index: int) -> Cohort:
-        members, _ = self._choices.unrank(whole("cohort", index, 0, len(self) - 1))
-        cells = Cells(
-            tuple(self._names[i] for i in members), tuple(self._sizes[i] for i in members)
-        )
-        return Cohort((Ask(cells, self._oracles[cells.size]),))
-
     @cached_property
-    def kinds(self) -> tuple[Cohort, ...]:
-        return tuple(
-            Cohort((Ask(Cells(self._names, (each.size,)), each),))
-            for each in self._oracles.values()
-        )
+    def _tables_by_size(self) -> Mapping[int, int]:
+        return tables_by_size(self._sizes, self._order)
 
-    @cached_property
-    def shares(self) -> tuple[tuple[int, Cohort], ...]:
-        counts = tables_by_size(self._sizes, self._order)
-        return tuple(
-            (counts[size], kind)
-            for size, kind in zip(sorted(self._oracles), self.kinds, strict=True)
-        )
+    def _members(self, index: int) -> tuple[int, ...]:
+        return self._choices.unrank(whole("cohort", index, 0, len(self) - 1))[0]
 
-    @property
-    def weight(self) -> int:
-        return len(self)
-
-    def at_column(self, tickets: NDArray[np.int64]) -> NDArray[np.uint32]:
-        return tickets.astype(np.uint32)
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        return self._names
-
-    def _table_sizes(self, column: NDArray[np.uint32]) -> tuple[Places, Places]:
-        members, _ = self._choices.unrank_column(column.astype(np.int64))
-        return members, np.array(self._sizes, np.int64)[members].prod(axis=1)
-
-    def batches(self, column: NDArray[np.uint32]) -> Iterator[Batch]:
-        known = np.array(sorted(self._oracles), np.int64)
-        labels = np.searchsorted(known, self._table_sizes(column)[1])
-        for number, rows in rows_by(labels, len(known)):
-            yield Batch(number, rows, (self._oracles[int(known[number])],))
-
-    def values(
-        self, batch: Batch, column: NDArray[np.uint32], codes: Mapping[str, Any], seed: Seed
-    ) -> list[Codes]:
-        members, _ = self._choices.unrank_column(column[batch.rows].astype(np.int64))
-        table = np.stack([codes[name][batch.rows] for name in self._names], axis=1)
-        sizes = np.array(self._sizes, np.uint64)
-        cell = np.zeros(len(members), np.uint64)
-        for place in range(self._order):
-            cell = (
-                cell * sizes[members[:, place]]
-                + np.take_along_axis(table, members[:, place, None], 1)[:, 0]
-            )
-        return [cell]
+    def _members_column(self, column: NDArray[np.uint32]) -> Places:
+        return self._choices.unrank_column(column.astype(np.int64))[0]
 
     def to_json(self) -> dict[str, Any]:
         return {

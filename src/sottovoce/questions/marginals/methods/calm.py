@@ -21,7 +21,7 @@ from sottovoce.ground.arguments import plain_option, share, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import Oracle, oracle
 from sottovoce.protocol.encodings import Cells, Encoding
-from sottovoce.protocol.families import Family
+from sottovoce.protocol.families import Family, ViewFamily, blocks_of
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.coverage import view_shares
 from sottovoce.questions.marginals.method import Fit, Floats, MarginalMethod, Offer
@@ -38,9 +38,10 @@ from sottovoce.questions.marginals.methods.views import (
     Reconstruction,
     ViewFit,
     ViewsHeard,
-    checked_views,
     contrast_variance,
+    is_in_blocks,
     listed,
+    read_views,
     view_weights,
 )
 from sottovoce.questions.marginals.models.designs import MOST_BLOCKS, completed, cover, drawn
@@ -196,15 +197,16 @@ class Calm(MarginalMethod):
             work: The tables asked for.
             terms: Epsilon and the number of people.
             options: ``theta``, the error that noise or sampling alone may bring, greater than 0;
-                ``views``, lists of places, to choose them; or ``size`` and ``count``, to draw so
-                many of so many attributes, as in the paper's figure 7.
+                ``views``, lists of places or blocks of them, to choose them; or ``size`` and
+                ``count``, to draw so many of so many attributes, as in the paper's figure 7.
         """
         self.check_options(options)
         theta = share("theta", options.get("theta", THETA))
         if not theta:
             raise InvalidInput("theta (0) must be greater than 0")
+        points = self.domain(work).points
         if "views" in options:
-            views = checked_views(self.name, options["views"], self.domain(work).points)
+            views = read_views(self.name, options["views"], points)
         elif "size" in options or "count" in options:
             views = self._drawn(work, options)
         else:
@@ -214,7 +216,7 @@ class Calm(MarginalMethod):
             raise InvalidInput(f"views ({len(views)}) {rule}")
         return {
             "theta": plain_option(options.get("theta", THETA)),
-            "views": [list(view) for view in views],
+            "views": blocks_of(points, views),
         }
 
     def _drawn(self, work: Workload, options: Options) -> Views:
@@ -270,7 +272,7 @@ class Calm(MarginalMethod):
     def _views(self, work: Workload, options: Options) -> Views:
         """The views of a plan, refused where one has too many cells."""
         domain = self.domain(work)
-        views = checked_views(self.name, options["views"], domain.points)
+        views = read_views(self.name, options["views"], domain.points)
         for view in views:
             cells = prod(domain.sizes[point] for point in view)
             if cells > MAX_VIEW_CELLS:
@@ -286,6 +288,14 @@ class Calm(MarginalMethod):
         return [by_cells[size] for size in cells]
 
     def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Options) -> Family:
+        if not is_in_blocks(options["views"]):
+            return self._listed(schema, work, epsilon, options)  # a plan that lists its views
+        views = self._views(work, options)
+        oracles = dict.fromkeys(self._oracles(work, epsilon, views))
+        return ViewFamily(schema, work.names, views, oracles)
+
+    def _listed(self, schema: Schema, work: Workload, epsilon: Decimal, options: Options) -> Family:
+        """A cohort for each view, one by one."""
         views = self._views(work, options)
         encodings = [self.encoding(schema, work, view) for view in views]
         return listed(encodings, self._oracles(work, epsilon, views))
@@ -302,7 +312,7 @@ class Calm(MarginalMethod):
         return view_shares(self._views(work, options), parts)
 
     def is_whole(self, work: Workload, options: Options, places: Places) -> bool:
-        return any(set(places) <= set(view) for view in options["views"])
+        return any(set(places) <= set(view) for view in self._views(work, options))
 
     # -- prediction
 
@@ -317,8 +327,7 @@ class Calm(MarginalMethod):
         options = self.settle(work, terms)
         if most < inf and self.coverage(work, options).left_out:
             return None
-        views = tuple(tuple(view) for view in options["views"])
-        parts = self.expected(work, terms, views, most)
+        parts = self.expected(work, terms, self._views(work, options), most)
         return None if parts is None else Offer(options, parts.error)
 
     def _errs_more(self, work: Workload, terms: Terms, most: float) -> bool:
@@ -367,7 +376,7 @@ class Calm(MarginalMethod):
         return _tables(work, min(longest, work.order))
 
     def reason(self, work: Workload, terms: Terms, options: Options) -> str:
-        views = options["views"]
+        views = self._views(work, options)
         respondents = max(1, terms.people // len(views))
         return f"{len(views)} views of {len(views[0])} attributes, {respondents:,} people each"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import lru_cache
 from itertools import combinations, product
 from math import inf
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sottovoce.protocol.encodings import Encoding, Parities
+from sottovoce.protocol.families import Family
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.marginals.method import Fit, Floats, Offer, PairEvidence
 from sottovoce.questions.marginals.methods.calm import Calm, CalmFit, Domain
@@ -145,7 +147,7 @@ class CalmBinary(Calm):
         whole = Calm()
         if whole.refuse(work, terms) is not None:
             return 0.0
-        views = tuple(tuple(view) for view in whole.settle(work, terms)["views"])
+        views = whole._views(work, whole.settle(work, terms))
         parts = whole.expected(work, terms, views, most)
         return None if parts is None else parts.error
 
@@ -175,6 +177,9 @@ class CalmBinary(Calm):
 
     def is_whole(self, work: Workload, options: Options, places: Places) -> bool:
         return super().is_whole(work, options, self._points(work, places))
+
+    def cohorts(self, schema: Schema, work: Workload, epsilon: Decimal, options: Options) -> Family:
+        return self._listed(schema, work, epsilon, options)
 
     def encoding(self, schema: Schema, work: Workload, view: Places) -> Encoding:
         owners = {bit: place for place, bits in self.groups(work).items() for bit in bits}

@@ -57,21 +57,41 @@ PRIOR_REPLICATES = 4  # replicates' worth of the table's mean error, for each of
 PREDICTED_TABLES = 3  # of a workload's tables, when an error is predicted
 TYPICAL_POPULATIONS = 4  # for each of them
 PREDICTION_WORK = 1 << 27  # multiplications for the populations of one table
+COUNTED_AT_ONCE = 1 << 17  # in which joint answers are counted
 PREDICTION_STEPS = 6000  # divided by the number of attributes
 
 
 def _joint_answers(
     layouts: Sequence[Layout],
     shape: Places,
+    sets: Sequence[Places],
     told: Sequence[Payload],
     people: NDArray[np.int64] | None,
 ) -> NDArray[np.int64]:
-    """How many people gave each joint answer to some asks: for :meth:`Aggregate.over_rows`."""
-    answers = [
-        layout.read(payload, layout.fields[0].name).astype(np.int64)
-        for layout, payload in zip(layouts, told, strict=True)
-    ]  # (rows,) each
-    return tally(np.ravel_multi_index(answers, shape), people, prod(shape))
+    """How many people gave each joint answer to sets of asks: for :meth:`Aggregate.over_rows`.
+
+    Args:
+        layouts: of the asks that are told.
+        shape: how many answers there are to each ask of a set, for all sets the same.
+        sets: which of the asks that are told.
+        told: what people said to these asks.
+        people: how many said each row; None for one each.
+
+    Returns:
+        (sets, joint answers).
+    """
+    counts = np.zeros((len(sets), prod(shape)), np.int64)
+    for start in range(0, len(told[0]), COUNTED_AT_ONCE):
+        rows = slice(start, start + COUNTED_AT_ONCE)
+        answers = [
+            layout.read(payload[rows], layout.fields[0].name).astype(np.int64)
+            for layout, payload in zip(layouts, told, strict=True)
+        ]  # (rows,) each
+        own = None if people is None else people[rows]
+        for number, each in enumerate(sets):
+            joint = np.ravel_multi_index([answers[ask] for ask in each], shape)
+            counts[number] += tally(joint, own, counts.shape[1])
+    return counts
 
 
 class EMTable(NamedTuple):
@@ -107,22 +127,26 @@ class EmFit(Fit):
         self._estimates: dict[Places, EMTable] = {}
         self._variances: dict[Places, Floats] = {}
 
-    def heard(self, places: Places) -> Floats:
-        """The shares of the joint answers about some attributes, an axis of answers for each."""
-        shape = tuple(self._channels[place].law.shape[1] for place in places)
+    def heard(self, group: Sequence[Places]) -> Floats:
+        """The shares of the joint answers about sets of attributes with the same channels: (sets,
+        *answers), an axis for each attribute. All are asked for at once.
+        """
+        shape = tuple(channel.law.shape[1] for channel in self._channels_of(group[0]))
         size = prod(shape)
         if size > MOST_ANSWERS:
             limit = f"the {MOST_ANSWERS:,} counted at once"
             raise InvalidInput(f"marginal: {size:,} joint answers are more than {limit}")
-        layouts = [self._aggregate.plan.cohorts[0].oracles[place].layout for place in places]
-        counts = self._aggregate.over_rows(0, places, partial(_joint_answers, layouts, shape))
-        return (counts / self._people).reshape(shape)
+        asks = sorted({place for places in group for place in places})
+        layouts = [self._aggregate.plan.cohorts[0].oracles[ask].layout for ask in asks]
+        sets = [tuple(asks.index(place) for place in places) for places in group]
+        counted = partial(_joint_answers, layouts, shape, sets)
+        counts = self._aggregate.over_rows(0, asks, counted)  # (sets, answers)
+        return (counts / self._people).reshape(-1, *shape)
 
     def tables(self, sets: Sequence[Places]) -> list[Floats]:
         missing = [places for places in dict.fromkeys(sets) if places not in self._estimates]
         for group in self._alike(missing):
-            heard = np.stack([self.heard(places) for places in group])  # (tables, *answers)
-            guesses, steps = self._estimated(heard, self._channels_of(group[0]))
+            guesses, steps = self._estimated(self.heard(group), self._channels_of(group[0]))
             for places, guess, count in zip(group, guesses, steps.tolist(), strict=True):
                 self._estimates[places] = EMTable(guess.ravel(), count)
         return [self._estimates[places].table for places in sets]
@@ -192,10 +216,10 @@ class EmFit(Fit):
         affordable = BOOTSTRAP_WORK // (len(group) * steps * step_cost)
         copies = min(max(affordable, MIN_REPLICATES), BOOTSTRAP_REPLICATES)
         truths, heard = [], []  # copies of the first table, then of the second, ...
-        for places in group:
+        for places, told in zip(group, self.heard(group), strict=True):
             # seeded by the table, whatever else is asked for
             draws = Generator(PCG64([len(places), *places]))
-            estimate = unbiased(self.heard(places), channels)
+            estimate = unbiased(told, channels)
             centre = norm_sub(estimate.ravel()).reshape(shape)
             for shares in crowds(centre, channels, self._people, copies, draws):
                 shifted = estimate + unbiased(shares, channels) - centre

@@ -23,7 +23,7 @@ from sottovoce.postprocessing.consistency import Overlap
 from sottovoce.postprocessing.maximum_entropy import fit_cells, proportional_fits
 from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.protocol.encodings import Ask, Encoding
-from sottovoce.protocol.families import Family, Listed
+from sottovoce.protocol.families import Family, Listed, views_of
 from sottovoce.protocol.families.base import Cohort
 from sottovoce.questions.marginals.method import BOOTSTRAP, Fit, Floats, PairEvidence
 from sottovoce.questions.marginals.methods.view_evidence import ViewPair
@@ -52,6 +52,23 @@ def listed(encodings: Iterable[Encoding], oracles: Iterable[Oracle]) -> Family:
     """One cohort per view, all of the same weight."""
     asks = [Ask(encoding, oracle) for encoding, oracle in zip(encodings, oracles, strict=True)]
     return Listed([Cohort((ask,)) for ask in asks])
+
+
+def is_in_blocks(views: Any) -> bool:
+    """Whether views are told by the runs of their ranks, as plans hold them. Plans of before list
+    them, and so may a person.
+    """
+    return isinstance(views, Sequence) and len(views) > 0 and isinstance(views[0], Mapping)
+
+
+def read_views(method: str, views: Any, points: int) -> tuple[Places, ...]:
+    """Views as options hold them: in blocks or as lists."""
+    if not is_in_blocks(views):
+        return checked_views(method, views, points)
+    try:
+        return views_of(points, views)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{method}: views must be lists of places, or blocks of them") from None
 
 
 def checked_views(method: str, views: Any, points: int) -> tuple[Places, ...]:

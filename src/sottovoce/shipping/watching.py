@@ -1,0 +1,45 @@
+"""Totals as surveys of a store, so that whatever shows a store shows them too."""
+
+from __future__ import annotations
+
+from sottovoce.ground.errors import InvalidInput
+from sottovoce.shipping.layout import Listing, plan_folder
+from sottovoce.shipping.places import Place
+from sottovoce.shipping.totals import collected, plan_ids, read_plan
+from sottovoce.store import Store, open_store
+
+_taken: dict[tuple[str, str, str], list[str]] = {}  # the days that a survey was taken from
+
+
+def take_totals(store: Store, place: Place) -> int:
+    """Have the surveys of a store say what was folded at a place by now; how many have changed.
+
+    Plans of which nothing was folded yet are passed over.
+    """
+    changed = 0
+    for plan_id in plan_ids(place):
+        key = (store.address, place.key, plan_id)
+        days = Listing.of(place.names(plan_folder(plan_id))).last_days
+        names = [day.name for day in days.values()]
+        if not names or _taken.get(key) == names:
+            continue
+        plan = read_plan(place, plan_id)
+        store.set_sums(plan, plan.question.kind, collected(plan, place).aggregate)
+        _taken[key] = names
+        changed += 1
+    return changed
+
+
+def take_totals_at(url: str, address: str) -> int:
+    """The same in a process of its own, given addresses."""
+    with open_store(url) as store:
+        return take_totals(store, Place.at(address))
+
+
+def check_totals(address: str) -> None:
+    """One clear error for a place to which nothing was shipped."""
+    place = Place.at(address)
+    if not plan_ids(place):
+        raise InvalidInput(
+            f"totals ({place.shown}) must be where `sottovoce ship` wrote to, and holds no plan"
+        )
