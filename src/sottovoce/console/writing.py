@@ -9,6 +9,7 @@ from sottovoce.ground.files import replacing
 
 if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
+    from sottovoce.sending.people import PeopleFileOptions
 
 
 def write_plan(made: Plan, output: Path) -> None:
@@ -24,16 +25,18 @@ def write_whispers(
     seed: int | None,
     quiet: bool,
     series: Path | None = None,
+    reading: PeopleFileOptions | None = None,
 ) -> int:
     """Everybody's report into one Parquet file, whole or not there; returns how many."""
     from sottovoce.console.progress import progress
     from sottovoce.protocol.report_files import write_stream
-    from sottovoce.sending.people import row_count, whispers
+    from sottovoce.sending.people import AS_IT_IS, row_count, whispers
     from sottovoce.sending.rounds import needed
 
+    reading = reading or AS_IT_IS
     with (
         needed(made, series, seed) as members,
-        progress("whispering", lambda: row_count(people), quiet) as advance,
+        progress("whispering", lambda: row_count(people, reading.separator), quiet) as advance,
     ):
-        told = whispers(made, people, seed, advance, members)
+        told = whispers(made, people, seed, advance, members, reading)
         return write_stream(output, told if members is None else members.recorded(told))
