@@ -11,7 +11,8 @@ import pytest
 import sottovoce as sv
 from sottovoce.aggregation.piece_bytes import MAX_PIECE_BYTES
 from sottovoce.aggregation.totals import read_total
-from sottovoce.engine import TaskEngine, open_engine
+from sottovoce.device.simulation import BLOCK_PEOPLE
+from sottovoce.engine import LocalEngine, TaskEngine, open_engine
 from sottovoce.engine import spark as engine_spark
 from sottovoce.engine.jobs import fold_jobs
 from sottovoce.engine.tasks import FoldTask
@@ -40,6 +41,24 @@ def test_every_aggregate_is_that_of_threads(name: str, engine: TaskEngine, tmp_p
     whole = sv.Aggregate(plan).add(reports)
     assert engine.fold(plan, tmp_path.as_uri()) == whole
     assert sv.Aggregate(plan).add(reports[1:]) != whole
+
+
+@pytest.mark.parametrize("name", ["olh-seeded", "pem"])
+def test_rows_are_asked_where_they_are(name: str, engine: TaskEngine, tmp_path: Path) -> None:
+    plan = plan_of(name)
+    reports = reports_of(plan)
+    write_files(tmp_path, plan, reports)
+    asked = engine.asked(plan, tmp_path)
+    assert repr(asked.estimate()) == repr(sv.Aggregate(plan).add(reports).estimate())
+
+
+def test_a_simulated_crowd_is_that_of_threads(engine: TaskEngine, tmp_path: Path) -> None:
+    plan = plan_of("latent")
+    people = BLOCK_PEOPLE + 1000
+    whole = LocalEngine(1).fold_crowd(plan, work.yes_or_no, people, 5)
+    assert engine.fold_crowd(plan, work.yes_or_no, people, 5) == whole
+    assert engine.simulate(plan, work.yes_or_no, people, 5, tmp_path) == people
+    assert LocalEngine(1).fold(plan, tmp_path) == whole
 
 
 def test_pieces_are_small_in_order_and_added_up(engine: TaskEngine, tmp_path: Path) -> None:

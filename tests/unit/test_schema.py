@@ -175,6 +175,47 @@ def test_bins_cover_the_range_evenly_and_labels_name_them() -> None:
     assert wide.codes(np.array([(1 << 53) - 1])).tolist() == [(1 << 20) - 1]
 
 
+def test_bins_may_be_listed_by_their_starts() -> None:
+    age = sv.Ordinal(18, 49, bins=[18, 25, 35], other=30)
+    assert age.labels() == ["18 to 24", "25 to 34", "35 to 49"]
+    people = np.arange(18, 50)
+    codes = age.codes(people)
+    assert codes.tolist() == [age.code(value) for value in people.tolist()]
+    assert np.bincount(codes.astype(int)).tolist() == [7, 10, 15]
+    assert age.starts == (18, 25, 35)
+    assert age.other == 25
+    schema = sv.Schema(age=age)
+    assert schema.to_json()["age"]["bins"] == [18, 25, 35]
+    assert sv.Schema.from_json(schema.to_json()) == schema
+    assert sv.Ordinal(18, 97, bins=16).starts == list(range(18, 98, 5))
+    assert sv.Ordinal(1, 3).starts == range(1, 4)
+    for outside in (17, 50):
+        with pytest.raises(ValueError):
+            age.code(outside)
+        with pytest.raises(ValueError):
+            age.codes(np.array([outside]))
+
+
+@pytest.mark.parametrize(
+    "bins",
+    [
+        [18],
+        [19, 25],
+        [18, 25, 25],
+        [18, 30, 25],
+        [18, 50],
+        [18, 25.0],
+        ["18", "25"],
+        "18",
+        [18, True],
+        [],
+    ],
+)
+def test_lists_that_are_no_bins_are_refused(bins: Any) -> None:
+    with pytest.raises(sv.InvalidInput, match="bins"):
+        sv.Ordinal(18, 49, bins=bins)
+
+
 def test_a_schema_survives_json() -> None:
     assert sv.Schema.from_json(SCHEMA.to_json()).to_json() == SCHEMA.to_json()
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import sottovoce as sv
-from sottovoce.cli import commands
+from sottovoce.cli import people as people_commands
 from sottovoce.device.simulation import BLOCK_PEOPLE, simulate_added
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.seeds import subseed, subseeds
@@ -93,7 +93,7 @@ def test_whispers_with_a_seed_are_the_simulation(ending: str, tmp_path: Path) ->
     source, made, reports = (tmp_path / name for name in (f"p.{ending}", "plan.json", "r.parquet"))
     table.to_csv(source, index=False) if ending == "csv" else table.to_parquet(source)
     made.write_text(plan.to_json())
-    commands.whisper(made, source, reports, seed=9, quiet=True)
+    people_commands.whisper(made, source, reports, seed=9, quiet=True)
     assert sv.Reports.read(reports) == sv.simulate(plan, table, seed=9)
 
 
@@ -107,7 +107,7 @@ def test_fakes_come_last_and_once(tmp_path: Path) -> None:
     source, made, reports = (tmp_path / name for name in ("p.csv", "plan.json", "r.parquet"))
     table.to_csv(source, index=False)
     made.write_text(plan.to_json())
-    commands.whisper(made, source, reports, seed=2, quiet=True)
+    people_commands.whisper(made, source, reports, seed=2, quiet=True)
     assert sv.Reports.read(reports) == whole
 
 

@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
-from sottovoce.device.client import _draws
+from sottovoce.device.columns import Purpose
 from sottovoce.ground.entropy import System
+from sottovoce.ground.seeds import draws
 from sottovoce.oracles import oracle
 from sottovoce.oracles.histogram import MAX_NOISY_CELL
 from sottovoce.oracles.thresholds import shared
@@ -66,7 +67,7 @@ def test_rounds_and_cohorts_are_drawn_apart() -> None:
     """People of one round fall into both cohorts alike."""
     plan = sv.plan(SCHEMA, sv.Frequencies("x", "y"), epsilon=1.0, people=4000, rounds=(1, 1))
     cohorts = crowd(plan, 4000).cohorts
-    stream = _draws(1, 0).integers(0, 2, 4000)  # what the rounds were drawn from
+    stream = draws(1, Purpose.ROUNDS).integers(0, 2, 4000)  # what the rounds were drawn from
     assert not np.array_equal(cohorts, stream[: len(cohorts)])
     assert abs(cohorts.mean() - 0.5) < 6 * np.sqrt(0.25 / len(cohorts))
     assert plan.round_people == 2000

@@ -112,7 +112,25 @@ def cases() -> list[Case]:
         *public.cases(),
         *queries.cases(),
         *intervals.cases(),
+        *_listed_bins(),
     ]
+
+
+BANDS = sv.Schema(
+    age=sv.Ordinal(18, 49, bins=[18, 25, 35]),
+    change=sv.Ordinal(-(2**53), 2**53, bins=[-(2**53), -9, 0, 1, 2**53], other=-9),
+)
+BANDS_RECORDS: tuple[Record, ...] = tuple(
+    {"age": age, "change": change}
+    for age, change in (
+        (18, -(2**53)), (24, -10), (25, -9), ("34", "-1"), (35.0, 0), (49, 1), (40, 2**53)
+    )
+)  # fmt: skip
+
+
+def _listed_bins() -> Iterator[Case]:
+    plan = _frequencies(("age", "change"), "8", "device", BANDS, oracle="grr", split="budget")
+    yield Case("bins by their starts", plan, BANDS_RECORDS, 3)
 
 
 def _frequencies(

@@ -46,15 +46,21 @@ function ordinal(options) {
   const { low, high, bins } = options;
   const [first, last] = ["low", "high"].map((end) => option(options, end, -LARGEST, LARGEST));
   const count = last - first + 1n;
-  const size = bins === null ? count : option(options, "bins", 2n, count);
-  const start = (place) => first + (place * count + size - 1n) / size;
+  const least = (place) => (place ? bounded(bins[place - 1]) + 1n : first);
+  const listed =
+    Array.isArray(bins) && bins.map((_, place) => option(bins, place, least(place), place ? last : first));
+  const size = listed ? BigInt(listed.length) : bins === null ? count : option(options, "bins", 2n, count);
+  const start = (place) => (listed ? (listed[place] ?? last + 1n) : first + (place * count + size - 1n) / size);
   const label = (place) => {
     const [from, to] = [start(place), start(place + 1n) - 1n];
     return bins === null ? Number(from) : from === to ? `${from}` : `${from} to ${to}`;
   };
   return {
     size,
-    code: (value) => ((whole("value", value, first, last) - first) * size) / count,
+    code: (value) => {
+      const number = whole("value", value, first, last);
+      return listed ? BigInt(listed.filter((from) => from <= number).length - 1) : ((number - first) * size) / count;
+    },
     labels: labels(size, label),
     rule: `value must be a whole number from ${low} to ${high}`,
   };

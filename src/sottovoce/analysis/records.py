@@ -88,8 +88,7 @@ def people_of(schema: Schema, codes: Mapping[str, Integers]) -> dict[str, NDArra
 def _values(attribute: Attribute) -> Sequence[Any]:
     """A value for each code; of a bin, its first one."""
     if isinstance(attribute, Ordinal) and attribute.bins is not None:
-        span = attribute.high - attribute.low + 1
-        return [attribute.low - (-code * span // attribute.bins) for code in range(attribute.bins)]
+        return attribute.starts
     return attribute.labels()
 
 

@@ -209,12 +209,7 @@ def values_of(attribute: Attribute, form: str, most: int) -> list[Any]:
     if isinstance(attribute, Text):
         return _texts(attribute, most)
     if isinstance(attribute, Ordinal):
-        span = attribute.high - attribute.low + 1
-        # the first number of a bin: the least x with floor(x size / span) = code
-        return [
-            attribute.low - (-code * span // attribute.size)
-            for code in _spread(attribute.size, most)
-        ]
+        return [attribute.starts[code] for code in _spread(attribute.size, most)]
     if attribute.kind == "integer":
         return _spread(attribute.size, most)
     labels = attribute.labels()

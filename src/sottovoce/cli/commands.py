@@ -180,44 +180,6 @@ def _predicted_error(oracle: Oracle, people: int) -> float | None:
 
 
 @app.command()
-def whisper(
-    plan_file: PlanFile,
-    people: Annotated[
-        Path, typer.Argument(metavar="people.csv", help="One row per person; CSV or Parquet.")
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the reports go (Parquet).")],
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, help="Simulate, reproducibly. Never for real people's reports."),
-    ] = None,
-    series: SeriesFile = None,
-    plan_id: PlanId = None,
-    quiet: Quiet = False,
-) -> None:
-    """Let everybody in a file whisper.
-
-    Each row becomes the report of one device. Without --seed every report draws its coins from the
-    operating system's entropy.
-
-    In a plan of several rounds a row is drawn into one of them and answers only there. --series
-    FILE keeps who that is: give the same file, and the same people in the same order, in every
-    round. With --seed the same seed does it.
-
-    Example:  sottovoce whisper plan.json people.csv -o reports.parquet
-
-    Example:  sottovoce whisper next.json people.csv -o second.parquet --series rounds.parquet
-    """
-    from sottovoce.console.surveys import read_plan
-    from sottovoce.console.writing import write_whispers
-
-    made = read_plan(plan_file, plan_id)
-    count = write_whispers(made, people, output, seed, quiet, series)
-    fakes = 0 if made.shuffling is None else made.shuffling.fakes
-    added = f" ({fakes:,} of them fakes, which its shufflers add)" if fakes else ""
-    typer.echo(f"{count:,} reports written to {output}{added}")
-
-
-@app.command()
 def estimate(
     plan_file: PlanFile,
     reports: ReportsSource,
@@ -296,6 +258,7 @@ def estimate(
     """
     from sottovoce.cli import answers
     from sottovoce.console.surveys import read_plan
+    from sottovoce.engine import open_engine
 
     if not 0 < level < 1:
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
@@ -304,29 +267,29 @@ def estimate(
     made = read_plan(plan_file, plan_id)
     words = None if candidates is None else answers.candidates(made, candidates)
     options = {"candidates": words, "decoder": decoder, "complete": complete}
-    where: dict[str, Any] = {"engine": engine, "master": master}
-    found = answers.estimated(made, reports, rake, quiet, where, **options)
-    if found.is_part:
-        refused = {"postprocess": postprocess, "marginal": marginal, "k": k}
-        refused |= {"sum": sums, "decoder": decoder}
-        how: dict[str, Any] = {"plot": plot, "with_tree": tree, "files": files}
-        how["following"] = following
-        answers.popular(made, found, level=level, as_json=as_json, refused=refused, **how)
-        return
-    if tree or following is not None:
-        raise InvalidInput("tree and next are for plans that ask for popular values")
-    tables = answers.asked_tables(found, marginal or [], k)
-    answers.whole_tables(
-        made,
-        found,
-        tables,
-        sums or [],
-        repair=postprocess or "base",
-        level=level,
-        as_json=as_json,
-        plot=plot,
-        files=files,
-    )
+    with open_engine(engine, master) as workers:
+        found = answers.estimated(made, reports, rake, quiet, {"engine": workers}, **options)
+        if found.is_part:
+            refused = {"postprocess": postprocess, "marginal": marginal, "k": k}
+            refused |= {"sum": sums, "decoder": decoder}
+            how: dict[str, Any] = {"plot": plot, "with_tree": tree, "files": files}
+            how["following"] = following
+            answers.popular(made, found, level=level, as_json=as_json, refused=refused, **how)
+            return
+        if tree or following is not None:
+            raise InvalidInput("tree and next are for plans that ask for popular values")
+        tables = answers.asked_tables(found, marginal or [], k)
+        answers.whole_tables(
+            made,
+            found,
+            tables,
+            sums or [],
+            repair=postprocess or "base",
+            level=level,
+            as_json=as_json,
+            plot=plot,
+            files=files,
+        )
 
 
 @app.command()

@@ -7,6 +7,7 @@ EXAMPLES = """\b
 Examples:
   sottovoce demo
   sottovoce studio
+  sottovoce survey people.csv -o survey.toml
   sottovoce plan survey.toml -o plan.json
   sottovoce whisper plan.json people.csv -o reports.parquet
   sottovoce fold plan.json reports/ -o total.sva

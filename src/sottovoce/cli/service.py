@@ -284,9 +284,9 @@ def send(
     """
     from sottovoce.console.progress import progress
     from sottovoce.console.surveys import read_plan
-    from sottovoce.sending.people import row_count
+    from sottovoce.sending.people import named_rows, row_count
     from sottovoce.sending.rounds import needed
-    from sottovoce.sending.sending import named_rows, send_people
+    from sottovoce.sending.sending import send_people
 
     made = read_plan(plan_file, plan_id)
     with (

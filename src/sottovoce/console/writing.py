@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,16 +25,19 @@ def write_whispers(
     seed: int | None,
     quiet: bool,
     series: Path | None = None,
+    separator: str | None = None,
+    ignored: Sequence[str] = (),
 ) -> int:
     """Everybody's report into one Parquet file, whole or not there; returns how many."""
     from sottovoce.console.progress import progress
     from sottovoce.protocol.report_files import write_stream
-    from sottovoce.sending.people import row_count, whispers
+    from sottovoce.sending.people import PeopleFileOptions, row_count, whispers
     from sottovoce.sending.rounds import needed
 
+    reading = PeopleFileOptions(separator, tuple(ignored))
     with (
         needed(made, series, seed) as members,
-        progress("whispering", lambda: row_count(people), quiet) as advance,
+        progress("whispering", lambda: row_count(people, separator), quiet) as advance,
     ):
-        told = whispers(made, people, seed, advance, members)
+        told = whispers(made, people, seed, advance, members, reading)
         return write_stream(output, told if members is None else members.recorded(told))

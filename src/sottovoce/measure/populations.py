@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.arguments import whole
+from sottovoce.ground.csv_files import csv_layout, csv_table
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.files import PARQUET_ENDINGS, reading_table
@@ -160,13 +161,8 @@ def quantile_bins(name: str, values: NDArray[Any], bins: int) -> Column:
     >>> quantile_bins("x", np.array([0, 0, 0, 0, 0, 5, 6, 7]), 4).attribute.labels()
     ('0', '5', '6 to 7')
     """
-    shares = np.arange(1, bins) / bins
-    # each the last value of its bin
-    edges = np.unique(np.quantile(values, shares, method="inverted_cdf"))
+    edges = quantile_edges(values, bins)
     distinct = np.unique(values)
-    edges = edges[edges < distinct[-1]]
-    if not len(edges):
-        edges = distinct[-2:-1]
     codes = np.searchsorted(edges, values, side="left")
     place = np.searchsorted(edges, distinct, side="left")
     labels: list[Label] = []
@@ -175,6 +171,19 @@ def quantile_bins(name: str, values: NDArray[Any], bins: int) -> Column:
         low, high = _label(own[0].item()), _label(own[-1].item())
         labels.append(f"{low}" if low == high else f"{low} to {high}")
     return replace(_categories(name, labels, codes), is_binned=True)
+
+
+def quantile_edges(values: NDArray[Any], bins: int) -> NDArray[Any]:
+    """The last value of each bin but the last, of at most ``bins`` of about equal counts.
+
+    >>> quantile_edges(np.array([0, 0, 0, 0, 0, 5, 6, 7]), 4).tolist()
+    [0, 5]
+    """
+    shares = np.arange(1, bins) / bins
+    edges = np.unique(np.quantile(values, shares, method="inverted_cdf"))
+    distinct = np.unique(values)
+    edges = edges[edges < distinct[-1]]
+    return edges if len(edges) else distinct[-2:-1]
 
 
 def merged(column: Column, most: int) -> Column:
@@ -245,11 +254,10 @@ def read_population(
     return crowd if merge is None else crowd.merged(merge)
 
 
-def read_arrow(path: Path, as_text: bool) -> Any:
+def read_arrow(path: Path, as_text: bool, separator: str | None = None) -> Any:
     """An Arrow table; every column of a CSV as text where a schema says what it means."""
     pa = imported("pyarrow")
     pq = imported("pyarrow.parquet")
-    csv = imported("pyarrow.csv")
 
     if not path.is_file():
         raise InvalidInput(f"table ({path}) must be a file that exists")
@@ -257,20 +265,17 @@ def read_arrow(path: Path, as_text: bool) -> Any:
         if path.suffix.lower() in PARQUET_ENDINGS:
             table = pq.read_table(path)
         else:
-            parse = csv.ParseOptions(newlines_in_values=True)
-            with csv.open_csv(path, parse_options=parse) as header:
-                names = header.schema.names
-            # of one column a blank line is a person who says nothing
-            parse.ignore_empty_lines = len(names) > 1
-            types = {name: pa.string() for name in names} if as_text else None
-            convert = csv.ConvertOptions(column_types=types)
-            table = csv.read_csv(path, parse_options=parse, convert_options=convert)
+            layout = csv_layout(path, separator)
+            if len(set(layout.names)) < len(layout.names):
+                raise InvalidInput(f"table ({path}): a column name occurs twice")
+            types = {name: pa.string() for name in layout.names} if as_text else None
+            table = csv_table(path, layout, types)
     if len(set(table.column_names)) < len(table.column_names):
         raise InvalidInput(f"table ({path}): a column name occurs twice")
     return table
 
 
-def _is_list(field: Any) -> bool:
+def is_list(field: Any) -> bool:
     pa = imported("pyarrow")
 
     return bool(pa.types.is_list(field.type) or pa.types.is_large_list(field.type))
@@ -287,7 +292,7 @@ def plain_column(table: Any, name: str) -> NDArray[Any]:
     column = table[name]
     if column.null_count:
         raise InvalidInput(f"attribute {name!r}: the column must have no missing values")
-    if _is_list(table.schema.field(name)):
+    if is_list(table.schema.field(name)):
         raise InvalidInput(
             f"attribute {name!r} holds lists; --top N takes their N most frequent items"
         )
@@ -322,7 +327,7 @@ def _chosen(crowd: Population, attributes: Sequence[str] | None) -> Population:
 def _items(path: Path, table: Any, top: int) -> Population:
     """A yes or no for each of the items that the most rows have; a tie goes to the smaller item."""
     whole("top", top, 1, 1 << 20)
-    lists = [field.name for field in table.schema if _is_list(field)]
+    lists = [field.name for field in table.schema if is_list(field)]
     if len(lists) != 1:
         raise InvalidInput(
             f"table ({path}): --top needs exactly one column of lists, and it has {len(lists)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -27,15 +28,18 @@ from sottovoce.schema.attribute import (
 
 @dataclass(frozen=True)
 class Ordinal(Single):
-    """A whole number from ``low`` to ``high``, ends included; in equal ``bins``, or each integer.
+    """A whole number from ``low`` to ``high``, ends included; each integer, or in ``bins``: so many
+    equal ones, or a list of the numbers with which they start.
 
     >>> Ordinal(18, 97, bins=16).code(23)
     1
+    >>> Ordinal(18, 49, bins=[18, 25, 35]).labels()
+    ['18 to 24', '25 to 34', '35 to 49']
     """
 
     low: int
     high: int
-    bins: int | None = None
+    bins: int | Sequence[int] | None = None
     kind: ClassVar[str] = "ordinal"
 
     def __post_init__(self) -> None:
@@ -49,29 +53,65 @@ class Ordinal(Single):
             raise InvalidInput(
                 f"high ({self.high}) must be an integer greater than low ({self.low})"
             )
-        whole_bins = self.bins is None or (
-            isinstance(self.bins, int) and not isinstance(self.bins, bool)
-        )
-        if not whole_bins or (
-            self.bins is not None and not 2 <= self.bins <= self.high - self.low + 1
-        ):
-            raise InvalidInput(
-                f"bins ({self.bins}) must lie between 2 and the number of integers in the range"
-            )
+        self._settle_bins()
         if max(abs(self.low), abs(self.high)) > LARGEST_INTEGER:
             raise InvalidInput(
                 "low and high must lie within 2^53, so that every language can read the plan"
             )
         self._settle_other()
 
+    def _settle_bins(self) -> None:
+        """Refuse what are no bins of the range, and keep a list of starts as a tuple."""
+        if self.bins is None:
+            return
+        if isinstance(self.bins, int):
+            span = self.high - self.low + 1
+            if isinstance(self.bins, bool) or not 2 <= self.bins <= span:
+                raise InvalidInput(
+                    f"bins ({self.bins}) must lie between 2 and the number of integers in the range"
+                )
+            return
+        rule = (
+            f"bins ({self.bins}) must be a number of bins, or a list of at least 2 rising whole "
+            f"numbers, from low ({self.low}) to at most high ({self.high}), with which they start"
+        )
+        if not isinstance(self.bins, Sequence | np.ndarray):
+            raise InvalidInput(rule)
+        starts = tuple(plain(start) for start in self.bins)
+        if any(isinstance(start, bool) or not isinstance(start, int) for start in starts):
+            raise InvalidInput(rule)
+        is_rising = all(one < next_one for one, next_one in pairwise(starts))
+        if len(starts) < 2 or not is_rising or starts[0] != self.low or starts[-1] > self.high:
+            raise InvalidInput(rule)
+        object.__setattr__(self, "bins", starts)
+
     @property
     def size(self) -> int:
+        if isinstance(self.bins, Sequence):
+            return len(self.bins)
         return self.bins or self.high - self.low + 1
+
+    @property
+    def starts(self) -> Sequence[int]:
+        """The smallest number of each code."""
+        if isinstance(self.bins, Sequence):
+            return self.bins
+        if self.bins is None:
+            return range(self.low, self.high + 1)
+        return [self._start(code) for code in range(self.bins)]
+
+    def _start(self, code: int) -> int:
+        if isinstance(self.bins, Sequence):
+            return self.bins[code]
+        # of equal bins the least x with floor((x - low) size / span) = code
+        return self.low - (-code * (self.high - self.low + 1) // self.size)
 
     def code(self, value: Any) -> int:
         whole = whole_number(value)
         if not self.low <= whole <= self.high:
             raise ValueError
+        if isinstance(self.bins, Sequence):
+            return bisect_right(self.bins, whole) - 1
         return (whole - self.low) * self.size // (self.high - self.low + 1)
 
     def codes(self, column: NDArray[Any]) -> Codes:
@@ -80,6 +120,9 @@ class Ordinal(Single):
         offsets = interval_codes(column, self.low, self.high)
         if self.bins is None:
             return offsets
+        if isinstance(self.bins, Sequence):
+            found = np.searchsorted(np.array(self.bins, np.int64), column, side="right")
+            return (found - 1).astype(np.uint64)
         if (self.high - self.low) * self.bins >= 1 << 63:
             return super().codes(column)
         return offsets * np.uint64(self.bins) // np.uint64(self.high - self.low + 1)
@@ -92,16 +135,14 @@ class Ordinal(Single):
         ]
 
     def spans(self) -> Sequence[tuple[int, int]]:
-        count, width = self.size, self.high - self.low + 1
-        first = [self.low - (-code * width // count) for code in range(count + 1)]
-        return [(start, end - 1) for start, end in pairwise(first)]
+        return [(start, end - 1) for start, end in pairwise([*self.starts, self.high + 1])]
 
     def options(self) -> dict[str, Any]:
-        return {"low": self.low, "high": self.high, "bins": self.bins, **self._other_option()}
+        bins = list(self.bins) if isinstance(self.bins, Sequence) else self.bins
+        return {"low": self.low, "high": self.high, "bins": bins, **self._other_option()}
 
     def _written(self, code: int) -> Label:
-        # the smallest number of its bin
-        return self.low - (-code * (self.high - self.low + 1) // self.size)
+        return self._start(code)
 
     @property
     def rule(self) -> str:

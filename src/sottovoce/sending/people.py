@@ -3,21 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sottovoce.device.columns import whisper_block
 from sottovoce.device.simulation import BLOCK_PEOPLE, simulate_added, simulate_block
+from sottovoce.ground.csv_files import INDEX_NAMES, csv_layout, csv_pieces
 from sottovoce.ground.entropy import System
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
 from sottovoce.ground.files import PARQUET_ENDINGS, reading_table
 from sottovoce.protocol.fakes import added_fakes
 from sottovoce.protocol.reports import STREAM_BATCH, Reports
+from sottovoce.sending.cells import settled_column
 
 if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
     from sottovoce.sending.rounds import SeriesMembership
+
+
+INDEX_COLUMN = "__index_level_0__"  # what pandas writes into a Parquet file
+EVERYTHING_ELSE = "*"  # of the columns to ignore: all that the plan does not have
+MAX_NAMED_ROWS = 5  # in an error
+
+
+@dataclass(frozen=True)
+class PeopleFileOptions:
+    """How a file of people is read.
+
+    Args:
+        separator: of a CSV file's columns; by default the one that its header has most.
+        ignored: columns that the plan does not have and that are left alone; ``*`` for all of them.
+    """
+
+    separator: str | None = None
+    ignored: tuple[str, ...] = ()
+
+
+AS_IT_IS = PeopleFileOptions()
 
 
 def whispers(
@@ -26,6 +51,7 @@ def whispers(
     seed: int | None,
     advance: Callable[[int], None],
     members: SeriesMembership | None = None,
+    reading: PeopleFileOptions = AS_IT_IS,
 ) -> Iterator[Reports]:
     """The reports of everybody in a file, by the batch; of ``members`` those whose round it is.
 
@@ -36,7 +62,8 @@ def whispers(
     The last batch of a shuffled plan is what its shufflers add, which estimates take out again.
     """
     done = 0
-    for number, table in enumerate(batches(path, plan, BLOCK_PEOPLE)):
+    tables = batches(path, plan, BLOCK_PEOPLE, reading)
+    for number, table in enumerate(tables):
         mine = None if members is None else members.answering(done, table.num_rows)
         try:
             if seed is None:
@@ -44,7 +71,7 @@ def whispers(
             else:
                 told = simulate_block(plan, table, seed, number)
         except InvalidInput:
-            _name_row(plan, path, table, done)
+            _refuse_rows(plan, path, chain([table], tables), done)
             raise
         yield told
         done += table.num_rows
@@ -53,28 +80,73 @@ def whispers(
         yield added_fakes(plan, System()) if seed is None else simulate_added(plan, seed)
 
 
-def _name_row(plan: Plan, path: Path, table: Any, before: int) -> None:
-    """Refuse a table with the row of the first person who has no valid answer, if there is one."""
-    for place, record in enumerate(table.to_pylist(), start=before + 1):
-        try:
-            encoded(plan, record)
-        except InvalidInput as wrong:
-            raise InvalidInput(f"people ({path}): row {place}: {wrong}") from None
+def _refuse_rows(plan: Plan, path: Path, tables: Iterable[Any], before: int) -> None:
+    """Refuse the people of some tables who have no valid answer, if there are any."""
+    bad, first = [], ""
+    for table in tables:
+        if not _is_valid(plan, table):
+            for place, record in enumerate(table.to_pylist(), start=before + 1):
+                try:
+                    encoded(plan, record)
+                except InvalidInput as wrong:
+                    first = first or str(wrong)
+                    bad.append(place)
+        before += table.num_rows
+    if bad:
+        raise InvalidInput(f"people ({path}): {bad_rows(bad, first)}; nothing was written")
 
 
-def batches(path: Path, plan: Plan, rows: int = STREAM_BATCH) -> Iterator[Any]:
+def _is_valid(plan: Plan, table: Any) -> bool:
+    """Whether all of a table's people have valid answers."""
+    try:
+        plan.schema.encode_table(table, plan.cohorts.attributes, plan.cohorts.form)
+        plan.public.read_table(plan.schema, table)
+    except InvalidInput:
+        return False
+    return True
+
+
+def bad_rows(rows: Sequence[int], first: str) -> str:
+    """What is wrong with the first of the rows, and which and how many there are.
+
+    >>> bad_rows([3], "no answer"), bad_rows([3, 8], "no answer")
+    ('row 3: no answer', 'row 3: no answer; rows 3, 8 in all')
+    """
+    more = f"; {named_rows(rows)} in all" if len(rows) > 1 else ""
+    return f"row {rows[0]}: {first}{more}"
+
+
+def named_rows(rows: Sequence[int]) -> str:
+    """row 3, or rows 3, 4, 8"""
+    listed = sorted(set(rows))
+    shown = ", ".join(map(str, listed[:MAX_NAMED_ROWS]))
+    more = f" and {len(listed) - MAX_NAMED_ROWS:,} more" if len(listed) > MAX_NAMED_ROWS else ""
+    return f"row{'s' if len(listed) > 1 else ''} {shown}{more}"
+
+
+def batches(
+    path: Path, plan: Plan, rows: int = STREAM_BATCH, reading: PeopleFileOptions = AS_IT_IS
+) -> Iterator[Any]:
     """Arrow tables of so many rows and a shorter last one, with the columns that the plan asks
-    for.
+    for, whose cells are settled as :mod:`sottovoce.sending.cells` says.
     """
     if not path.is_file():
         raise InvalidInput(f"people ({path}) must be a file that exists")
-    read = _parquet if path.suffix.lower() in PARQUET_ENDINGS else _csv
     with reading_table("people", path):
-        for table in _rebatched(read(path, plan), rows):
-            yield _whole(path, table)
+        layout = None if is_parquet(path) else csv_layout(path, reading.separator)
+        if layout is None:
+            pieces = _parquet(path, plan, reading)
+        else:
+            wanted = _checked_columns(path, layout.names, plan, reading, layout.is_indexed)
+            pieces = csv_pieces(path, layout, wanted)
+        decimal_commas = layout is not None and layout.has_decimal_commas
+        before = 0
+        for table in _rebatched(pieces, rows):
+            yield _whole(path, plan, table, before, decimal_commas)
+            before += table.num_rows
 
 
-def row_count(path: Path) -> int | None:
+def row_count(path: Path, separator: str | None = None) -> int | None:
     """How many rows a file has: what a Parquet file says, or a first look through a CSV file.
 
     None if it cannot be read; whoever reads it then says why.
@@ -83,64 +155,48 @@ def row_count(path: Path) -> int | None:
     pq = imported("pyarrow.parquet")
 
     try:
-        if path.suffix.lower() in PARQUET_ENDINGS:
+        if is_parquet(path):
             return int(pq.read_metadata(path).num_rows)
-        names, parse = _csv_header(path)
-        return sum(int(piece.num_rows) for piece in _csv_pieces(path, parse, names[:1]))
+        layout = csv_layout(path, separator)
+        return sum(int(piece.num_rows) for piece in csv_pieces(path, layout, layout.names[-1:]))
     except (pa.ArrowException, OSError):
         return None
 
 
-def _csv_header(path: Path) -> tuple[list[str], Any]:
-    """The names of a CSV file's columns, and how it is to be parsed."""
-    csv = imported("pyarrow.csv")
-
-    parse = csv.ParseOptions(newlines_in_values=True)
-    with csv.open_csv(path, parse_options=parse) as header:
-        names = header.schema.names
-    # of one column a blank line is a person who says nothing
-    parse.ignore_empty_lines = len(names) > 1
-    return names, parse
+def is_parquet(path: Path) -> bool:
+    """Whether a file is read as Parquet; every other one is CSV."""
+    return path.suffix.lower() in PARQUET_ENDINGS
 
 
-def _csv_pieces(path: Path, parse: Any, wanted: Sequence[str]) -> Iterator[Any]:
-    """Some columns as text: types guessed from the first block would not fit the next."""
-    pa = imported("pyarrow")
-    csv = imported("pyarrow.csv")
-
-    convert = csv.ConvertOptions(
-        column_types={name: pa.string() for name in wanted},
-        include_columns=list(wanted),
-        strings_can_be_null=False,
-    )
-    with csv.open_csv(path, parse_options=parse, convert_options=convert) as reader:
-        yield from reader
-
-
-def _csv(path: Path, plan: Plan) -> Iterator[Any]:
-    names, parse = _csv_header(path)
-    yield from _csv_pieces(path, parse, _checked_columns(path, names, plan))
-
-
-def _parquet(path: Path, plan: Plan) -> Iterator[Any]:
+def _parquet(path: Path, plan: Plan, reading: PeopleFileOptions) -> Iterator[Any]:
     pq = imported("pyarrow.parquet")
 
     with pq.ParquetFile(path) as file:
-        wanted = _checked_columns(path, file.schema_arrow.names, plan)
+        names = file.schema_arrow.names
+        wanted = _checked_columns(path, names, plan, reading, INDEX_COLUMN in names)
         yield from file.iter_batches(batch_size=STREAM_BATCH, columns=wanted)
 
 
-def _checked_columns(path: Path, names: Sequence[str], plan: Plan) -> list[str]:
+def _checked_columns(
+    path: Path, names: Sequence[str], plan: Plan, reading: PeopleFileOptions, is_indexed: bool
+) -> list[str]:
     """The columns to read. Unknown ones are refused by place: a name could be a person's value."""
     schema = plan.schema
     known = ", ".join(schema)
+    for name in reading.ignored:
+        if name not in (EVERYTHING_ELSE, *names):
+            raise InvalidInput(f"ignore ({name}) must be a column of the file")
+    index = (INDEX_COLUMN, *INDEX_NAMES) if is_indexed else ()
     for place, name in enumerate(names, start=1):
-        if name not in schema:
-            raise InvalidInput(
-                f"people ({path}): column {place} is not an attribute of the plan (it has: {known})"
-            )
-        if name in names[: place - 1]:
-            raise InvalidInput(f"people ({path}): column {name!r} occurs twice")
+        if name in schema:
+            if name in names[: place - 1]:
+                raise InvalidInput(f"people ({path}): column {name!r} occurs twice")
+            continue
+        if {name, EVERYTHING_ELSE} & set(reading.ignored) or name in index:
+            continue
+        raise InvalidInput(
+            f"people ({path}): column {place} is not an attribute of the plan (it has: {known})"
+        )
     wanted = list(dict.fromkeys((*plan.cohorts.attributes, *plan.columns)))
     for name in wanted:
         if name not in names:
@@ -180,16 +236,27 @@ def _rebatched(pieces: Iterable[Any], rows: int) -> Iterator[Any]:
         yield pa.Table.from_batches(held)
 
 
-def _whole(path: Path, table: Any) -> Any:
-    """The table with plain columns (a category is its value), if no value is missing."""
-    pa = imported("pyarrow")
+def _whole(path: Path, plan: Plan, table: Any, before: int, decimal_commas: bool) -> Any:
+    """The table with plain columns (a category is its value) of settled cells, if no value is
+    missing.
+    """
+    pa, compute = imported("pyarrow"), imported("pyarrow.compute")
 
     for place, field in enumerate(table.schema):
-        if table.column(place).null_count:
-            raise InvalidInput(
-                f"people ({path}): column {field.name!r} must have no missing values"
-            )
+        column = table.column(place)
         if pa.types.is_dictionary(field.type):
-            plain = table.column(place).cast(field.type.value_type)
-            table = table.set_column(place, field.name, plain)
+            column = column.cast(field.type.value_type)
+        column = settled_column(
+            plan.schema[field.name],
+            column,
+            decimal_commas=decimal_commas,
+            takes_other=field.name not in plan.columns,
+        )
+        if column.null_count:
+            missing = compute.indices_nonzero(compute.is_null(column)).to_numpy() + before + 1
+            raise InvalidInput(
+                f"people ({path}): column {field.name!r} must have no missing values "
+                f"({named_rows(missing.tolist())}); an attribute with `other` takes them"
+            )
+        table = table.set_column(place, field.name, column)
     return table

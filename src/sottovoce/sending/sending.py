@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 Row = tuple[int, dict[str, Any]]  # (row of the file, record)
 DRAWN_AT_ONCE = 10_000  # rows that one write makes durable
 ASSIGNED_AT_ONCE = 64  # if each of them must first ask the collector
-MAX_NAMED_ROWS = 5  # rows in an error
 T = TypeVar("T")
 
 
@@ -134,7 +133,7 @@ def _records(plan: Plan, people: Path) -> Iterator[Row]:
 
 def _check(plan: Plan, people: Path, journal: Journal) -> int:
     """Refuse a file whose rows do not fit the plan, or were drawn otherwise; returns its rows."""
-    from sottovoce.sending.people import encoded
+    from sottovoce.sending.people import bad_rows, encoded, named_rows
 
     count, first = 0, ""
     bad: list[int] = []
@@ -156,10 +155,7 @@ def _check(plan: Plan, people: Path, journal: Journal) -> int:
             "would cost a person epsilon again"
         )
     if bad:
-        more = f"; {named_rows(bad)} in all" if len(bad) > 1 else ""
-        raise InvalidInput(
-            f"people ({people}): row {bad[0]}: {first}{more}; nothing was drawn or sent"
-        )
+        raise InvalidInput(f"people ({people}): {bad_rows(bad, first)}; nothing was drawn or sent")
     return count
 
 
@@ -208,14 +204,6 @@ def _has_rows_of(plan: Plan, people: Path, other: Record, is_left: bool) -> bool
 def _number(digest: bytes) -> int:
     """Enough of a digest to tell rows apart."""
     return int.from_bytes(digest[:8], "little")
-
-
-def named_rows(rows: Sequence[int]) -> str:
-    """row 3, or rows 3, 4, 8"""
-    listed = sorted(set(rows))
-    shown = ", ".join(map(str, listed[:MAX_NAMED_ROWS]))
-    more = f" and {len(listed) - MAX_NAMED_ROWS:,} more" if len(listed) > MAX_NAMED_ROWS else ""
-    return f"row{'s' if len(listed) > 1 else ''} {shown}{more}"
 
 
 class _Drawing:

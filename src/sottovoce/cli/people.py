@@ -1,0 +1,148 @@
+"""The commands that read a file of people: what to ask them, and what they whisper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sottovoce.cli.commands import (
+    Json,
+    PlanFile,
+    PlanId,
+    Quiet,
+    SeriesFile,
+    app,
+    listed,
+    print_json,
+)
+from sottovoce.ground.labels import visible, visible_lines
+
+Ignored = Annotated[
+    str | None,
+    typer.Option(metavar="a,b", help="Columns to leave alone; * for all that the plan lacks."),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(metavar="CHAR", help="Of a CSV file's columns: , or ; or tab; by default found."),
+]
+
+
+@app.command()
+def survey(
+    table: Annotated[
+        Path, typer.Argument(metavar="people.csv", help="One row per person; CSV or Parquet.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where it goes (survey.toml)."),
+    ] = None,
+    bins: Annotated[
+        int, typer.Option(min=2, help="Of a column of many numbers, at most; as many people each.")
+    ] = 8,
+    values: Annotated[
+        int, typer.Option(min=2, help="Of a column of text, at most; the rarer ones are one.")
+    ] = 16,
+    columns: Annotated[
+        str | None, typer.Option(metavar="a,b", help="Only these columns; by default all.")
+    ] = None,
+    ignore: Ignored = None,
+    epsilon: Annotated[str, typer.Option(help="What a report may cost.")] = "1.0",
+    separator: Separator = None,
+    as_json: Json = False,
+) -> None:
+    """Propose a survey from a table: what each column is, and how its values are put together.
+
+    Few values are listed, numbers go into bins of about as many people, rare texts into one value.
+    People without an answer get one that says so. Ids, free text and dates are left out and named.
+    Read the file over, and change what you know better: bins = [18, 25, 35] with low = 18 and
+    high = 49 are 18 to 24, 25 to 34 and 35 to 49.
+
+    A schema made from data tells something about these people. Make it from data that is public or
+    your own.
+
+    Example:  sottovoce survey people.csv -o survey.toml
+
+    Example:  sottovoce survey people.csv --columns age,state --bins 5 --epsilon 2
+    """
+    from sottovoce.ground.files import replacing
+    from sottovoce.measure.proposals import propose
+    from sottovoce.oracles.thresholds import parse_epsilon
+
+    parse_epsilon(epsilon)
+    found = propose(
+        table,
+        bins=bins,
+        values=values,
+        columns=listed(columns) if columns else None,
+        ignored=listed(ignore) if ignore else (),
+        separator=read_separator(separator),
+    )
+    text = found.to_toml(epsilon)
+    if output is not None:
+        with replacing(output) as draft:
+            draft.write_text(text, encoding="utf-8")
+    if as_json:
+        print_json({"epsilon": epsilon, **found.to_json()})
+        return
+    if output is None:
+        typer.echo(visible_lines(text), nl=False)
+        return
+    typer.echo(f"{len(found.schema)} attributes of {found.people:,} people")
+    for each in found.columns:
+        if each.attribute is None:
+            typer.echo(visible(f"Left out: {each.name}: {each.note}"))
+    typer.echo(f"Written: {output}")
+
+
+@app.command()
+def whisper(
+    plan_file: PlanFile,
+    people: Annotated[
+        Path, typer.Argument(metavar="people.csv", help="One row per person; CSV or Parquet.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the reports go (Parquet).")],
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="Simulate, reproducibly. Never for real people's reports."),
+    ] = None,
+    ignore: Ignored = None,
+    separator: Separator = None,
+    series: SeriesFile = None,
+    plan_id: PlanId = None,
+    quiet: Quiet = False,
+) -> None:
+    """Let everybody in a file whisper.
+
+    Each row becomes the report of one device. Without --seed every report draws its coins from the
+    operating system's entropy.
+
+    In a plan of several rounds a row is drawn into one of them and answers only there. --series
+    FILE keeps who that is: give the same file, and the same people in the same order, in every
+    round. With --seed the same seed does it.
+
+    Example:  sottovoce whisper plan.json people.csv -o reports.parquet
+
+    An empty cell, and a value that the plan does not have, is the attribute's `other` if it has
+    one, and is refused if not. 22.0 is 22, and 22.5 is in the bin of 22.
+
+    Example:  sottovoce whisper plan.json people.csv -o reports.parquet --ignore '*'
+
+    Example:  sottovoce whisper next.json people.csv -o second.parquet --series rounds.parquet
+    """
+    from sottovoce.console.surveys import read_plan
+    from sottovoce.console.writing import write_whispers
+
+    made = read_plan(plan_file, plan_id)
+    how: dict[str, Any] = {"separator": read_separator(separator)}
+    how["ignored"] = listed(ignore) if ignore else ()
+    count = write_whispers(made, people, output, seed, quiet, series, **how)
+    fakes = 0 if made.shuffling is None else made.shuffling.fakes
+    added = f" ({fakes:,} of them fakes, which its shufflers add)" if fakes else ""
+    typer.echo(f"{count:,} reports written to {output}{added}")
+
+
+def read_separator(text: str | None) -> str | None:
+    """A separator as it is typed: a tab by its name, too."""
+    return "\t" if text in ("tab", "\\t") else text
