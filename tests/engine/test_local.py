@@ -15,7 +15,8 @@ from sottovoce.engine.jobs import fold_jobs
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch
 from sottovoce.protocol.report_files import stream, write_stream
 from tests.engine import work
-from tests.engine.plans import PLANS, plan_of, reports_of, write_files
+from tests.engine.plans import PLANS, plan_of, put_files, reports_of, write_files
+from tests.shipping.object_store import serving
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -105,6 +106,22 @@ def test_urls_are_as_good_as_paths(tmp_path: Path) -> None:
         engine.fold(plan, "ftp://somebody:secret@host/reports")
     with pytest.raises(InvalidInput, match="ftp://host/reports"):
         engine.fold(plan, "ftp://somebody:secret@host/reports")
+
+
+def test_an_object_store_is_read_in_place() -> None:
+    plan = plan_of("latent")
+    reports = reports_of(plan)
+    whole = sv.Aggregate(plan).add(reports)
+    engine = LocalEngine(2)
+    with serving() as store:
+        url = put_files(store, plan, reports)
+        assert engine.fold(plan, url) == whole
+        assert TaskEngine.fold(engine, plan, url) == whole
+        name = next(iter(store.objects))
+        store.objects[name] = store.objects[name][:-100]
+        with pytest.raises(CorruptReport, match=r"s3://bucket/collected/reports/.* cut") as told:
+            TaskEngine.fold(engine, plan, url)
+        assert "secret" not in str(told.value)
 
 
 @pytest.mark.parametrize("name", ["olh-seeded", "pem"])

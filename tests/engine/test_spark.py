@@ -18,19 +18,18 @@ from sottovoce.engine.jobs import fold_jobs
 from sottovoce.engine.tasks import FoldTask
 from sottovoce.ground.errors import ClusterError, CorruptReport, InvalidInput, PlanMismatch
 from tests.engine import work
-from tests.engine.cluster import ROOT, needs_spark
+from tests.engine.cluster import needs_spark
 from tests.engine.commands import run_command
-from tests.engine.plans import PLANS, plan_of, reports_of, write_files
+from tests.engine.plans import PLANS, plan_of, put_files, reports_of, write_files
+from tests.shipping.object_store import serving
 
 pytestmark = needs_spark
 
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[TaskEngine]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(ROOT))  # workers import tests, too
-        with open_engine("spark", "local[2]") as opened:
-            yield opened
+    with open_engine("spark", "local[2]") as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -79,6 +78,14 @@ def test_pieces_are_small_in_order_and_added_up(engine: TaskEngine, tmp_path: Pa
 def test_each_gives_results_in_order_from_workers_of_one_thread(engine: TaskEngine) -> None:
     assert list(engine.each(len, ["abc", "", "a"])) == [3, 0, 1]
     assert list(engine.each(work.threads, [1])) == [1]
+
+
+def test_workers_read_an_object_store_themselves(engine: TaskEngine) -> None:
+    plan = plan_of("latent")
+    reports = reports_of(plan)
+    with serving() as store:
+        found = engine.fold(plan, put_files(store, plan, reports))
+    assert found == sv.Aggregate(plan).add(reports)
 
 
 def test_a_session_of_ones_own_stays(engine: TaskEngine) -> None:
