@@ -16,6 +16,7 @@ from rich.console import Console
 
 from bench import (
     collector,
+    engines,
     estimates,
     folding,
     marginal_speed,
@@ -43,6 +44,7 @@ RUNNERS: Mapping[str, Callable[[speed.Size, Mapping[str, peers.Found]], Iterable
     "crowd": speed.crowd,
     "others": speed.others,
     "folding": folding.folding,
+    "engines": engines.engines,
     "minutes": minutes.minutes,
     "pieces": pieces.pieces,
     "device": speed.device,

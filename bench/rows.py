@@ -17,6 +17,7 @@ GROUPS = {
     "crowd": "Unary encoding and subset selection: 100,000 people, 1,024 values, epsilon = 1",
     "others": "Other oracles, for comparison: 100,000 people, 1,024 values, epsilon = 1",
     "folding": "Folding many reports, epsilon = 1",
+    "engines": "Engines: Spark beside one process, epsilon = 1, local hashing",
     "minutes": "Folding what many collectors shipped, each id once, epsilon = 1",
     "pieces": "Pieces of large tables, epsilon = 1, four parts of a million people",
     "device": "One report on a device, system entropy",

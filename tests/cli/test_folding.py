@@ -28,6 +28,7 @@ def test_a_total_says_what_its_reports_say(sottovoce: Command, files: Files) -> 
         "plan": plan.id,
         "engine": "local",
         "people": 3000,
+        "digest": read_total(plan, total).digest,
         "bytes": size,
         "output": str(total),
     }

@@ -80,6 +80,9 @@ def test_what_a_shuffle_cannot_be_made_of_is_refused(
     ):
         assert asked(files, *options, plan=plan) == 2
         assert rule in capsys.readouterr().err
+    lost = [str(files / name) for name in ("plan.json", "reports.parquet", "nowhere/out.parquet")]
+    assert run(["peos", *lost[:2], "-o", lost[2], "--least", "100"]) == 2
+    assert "must lie in a folder that exists" in capsys.readouterr().err
     # before a shuffler takes part
     assert asked(files, "--least", 121) == 2
     assert re.search(r"batch \(120 reports\) must have at least 121", capsys.readouterr().err)

@@ -445,3 +445,15 @@ def test_a_new_store_hears_everybody_again(here: Path) -> None:
             posted = posting.post(PLAN, here / "people.csv", url, lambda done: None)
         assert posted.people == 12
         assert sum(stored(here).values()) == 12
+
+
+def test_a_file_as_a_spreadsheet_writes_it(
+    here: Path, collector: Collector, sottovoce: Command
+) -> None:
+    path = here / "export.csv"
+    path.write_text("colour;note\n" + "red;a, b\n" * 20, encoding="utf-8")
+    send = ("send", here / "plan.json", path, "--to", collector.url, "--batch", 50)
+    refused(sottovoce(*send), "column 2 is not an attribute")
+    refused(sottovoce(*send, "--separator", ","), "rows of equal length")
+    assert sottovoce(*send, "--ignore", "note").out == "20 reports acknowledged\n"
+    assert sottovoce(*send, "--ignore", "*").out == "0 reports acknowledged, 20 before\n"

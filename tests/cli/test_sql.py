@@ -47,6 +47,16 @@ def test_a_query_is_answered_as_a_table_or_as_json(
     assert plot.exists()
 
 
+def test_what_to_know_of_an_answer_stands_beside_its_json(sottovoce: Command, folder: Path) -> None:
+    files = (folder / "plan.json", folder / "reports.parquet")
+    sql = "SELECT COUNT(*) FROM people WHERE age > 300"
+    found = sottovoce("query", *files, sql, "-q", "--json")
+    assert json.loads(found.out)[0]["value"] == 0.0
+    assert found.err.splitlines() == [
+        "Note: age > 300: 300 lies above the domain of age (18 to 81); the range is clipped to it"
+    ]
+
+
 def test_a_refused_query_shows_where(sottovoce: Command, folder: Path) -> None:
     files = (folder / "plan.json", folder / "reports.parquet")
     found = sottovoce("query", *files, "SELECT COUNT(*) FROM people WHERE agee > 3", "-q")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 import sottovoce as sv
 from sottovoce.protocol.report_files import write_stream
+from tests.shipping.object_store import ObjectStore
 
 PEOPLE = 6000
 FILES = 3
@@ -83,6 +85,15 @@ def people(plan: sv.Plan, seed: int) -> dict[str, Any]:
 
 def reports_of(plan: sv.Plan, seed: int = 1) -> sv.Reports:
     return sv.simulate(plan, people(plan, seed), seed=seed)
+
+
+def put_files(store: ObjectStore, plan: sv.Plan, reports: sv.Reports) -> str:
+    """The same in an object store; the URL of its folder."""
+    with TemporaryDirectory() as folder:
+        write_files(Path(folder), plan, reports)
+        for file in Path(folder).iterdir():
+            store.objects[f"collected/reports/{file.name}"] = file.read_bytes()
+    return store.url.replace("/collected?", "/collected/reports?")
 
 
 def write_files(folder: Path, plan: sv.Plan, reports: sv.Reports) -> None:

@@ -9,11 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
+from sottovoce.device.simulation import BLOCK_PEOPLE
 from sottovoce.engine import LocalEngine, TaskEngine, open_engine
 from sottovoce.engine.jobs import fold_jobs
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch
-from sottovoce.protocol.report_files import write_stream
-from tests.engine.plans import PLANS, plan_of, reports_of, write_files
+from sottovoce.protocol.report_files import stream, write_stream
+from tests.engine import work
+from tests.engine.plans import PLANS, plan_of, put_files, reports_of, write_files
+from tests.shipping.object_store import serving
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -103,6 +106,51 @@ def test_urls_are_as_good_as_paths(tmp_path: Path) -> None:
         engine.fold(plan, "ftp://somebody:secret@host/reports")
     with pytest.raises(InvalidInput, match="ftp://host/reports"):
         engine.fold(plan, "ftp://somebody:secret@host/reports")
+
+
+def test_an_object_store_is_read_in_place() -> None:
+    plan = plan_of("latent")
+    reports = reports_of(plan)
+    whole = sv.Aggregate(plan).add(reports)
+    engine = LocalEngine(2)
+    with serving() as store:
+        url = put_files(store, plan, reports)
+        assert engine.fold(plan, url) == whole
+        assert TaskEngine.fold(engine, plan, url) == whole
+        name = next(iter(store.objects))
+        store.objects[name] = store.objects[name][:-100]
+        with pytest.raises(CorruptReport, match=r"s3://bucket/collected/reports/.* cut") as told:
+            TaskEngine.fold(engine, plan, url)
+        assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize("name", ["olh-seeded", "pem"])
+def test_rows_are_asked_where_they_are(name: str, tmp_path: Path) -> None:
+    plan = plan_of(name)
+    reports = reports_of(plan)
+    write_files(tmp_path, plan, reports)
+    whole = sv.Aggregate(plan).add(reports)
+    asked = TaskEngine.asked(LocalEngine(2), plan, tmp_path)
+    values = np.arange(100)
+    for cohort in range(len(plan.cohorts)):
+        assert (asked.support(cohort, 0, values) == whole.support(cohort, 0, values)).all()
+    assert repr(asked.estimate()) == repr(whole.estimate())
+
+
+def test_a_simulated_crowd_is_the_same_in_one_table_and_in_blocks(tmp_path: Path) -> None:
+    plan = plan_of("latent")
+    people = 2 * BLOCK_PEOPLE + 1000
+    rows = [BLOCK_PEOPLE, BLOCK_PEOPLE, 1000]
+    blocks = [work.yes_or_no(block, count) for block, count in enumerate(rows)]
+    table = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+    reports = sv.simulate(plan, table, seed=5)
+    for threads in (1, 2):
+        engine = LocalEngine(threads)
+        assert engine.fold_crowd(plan, work.yes_or_no, people, 5) == sv.Aggregate(plan).add(reports)
+    assert engine.simulate(plan, work.yes_or_no, people, 5, tmp_path) == people
+    assert sv.Reports.concat(stream(tmp_path)) == reports
+    with pytest.raises(InvalidInput, match=r"folder .* must be one that exists"):
+        engine.simulate(plan, work.yes_or_no, people, 5, tmp_path / "no")
 
 
 def test_each_gives_the_results_in_the_order_of_the_jobs() -> None:

@@ -11,25 +11,25 @@ import pytest
 import sottovoce as sv
 from sottovoce.aggregation.piece_bytes import MAX_PIECE_BYTES
 from sottovoce.aggregation.totals import read_total
-from sottovoce.engine import TaskEngine, open_engine
+from sottovoce.device.simulation import BLOCK_PEOPLE
+from sottovoce.engine import LocalEngine, TaskEngine, open_engine
 from sottovoce.engine import spark as engine_spark
 from sottovoce.engine.jobs import fold_jobs
 from sottovoce.engine.tasks import FoldTask
 from sottovoce.ground.errors import ClusterError, CorruptReport, InvalidInput, PlanMismatch
 from tests.engine import work
-from tests.engine.cluster import ROOT, needs_spark
+from tests.engine.cluster import needs_spark
 from tests.engine.commands import run_command
-from tests.engine.plans import PLANS, plan_of, reports_of, write_files
+from tests.engine.plans import PLANS, plan_of, put_files, reports_of, write_files
+from tests.shipping.object_store import serving
 
 pytestmark = needs_spark
 
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[TaskEngine]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(ROOT))  # workers import tests, too
-        with open_engine("spark", "local[2]") as opened:
-            yield opened
+    with open_engine("spark", "local[2]") as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -40,6 +40,24 @@ def test_every_aggregate_is_that_of_threads(name: str, engine: TaskEngine, tmp_p
     whole = sv.Aggregate(plan).add(reports)
     assert engine.fold(plan, tmp_path.as_uri()) == whole
     assert sv.Aggregate(plan).add(reports[1:]) != whole
+
+
+@pytest.mark.parametrize("name", ["olh-seeded", "pem"])
+def test_rows_are_asked_where_they_are(name: str, engine: TaskEngine, tmp_path: Path) -> None:
+    plan = plan_of(name)
+    reports = reports_of(plan)
+    write_files(tmp_path, plan, reports)
+    asked = engine.asked(plan, tmp_path)
+    assert repr(asked.estimate()) == repr(sv.Aggregate(plan).add(reports).estimate())
+
+
+def test_a_simulated_crowd_is_that_of_threads(engine: TaskEngine, tmp_path: Path) -> None:
+    plan = plan_of("latent")
+    people = BLOCK_PEOPLE + 1000
+    whole = LocalEngine(1).fold_crowd(plan, work.yes_or_no, people, 5)
+    assert engine.fold_crowd(plan, work.yes_or_no, people, 5) == whole
+    assert engine.simulate(plan, work.yes_or_no, people, 5, tmp_path) == people
+    assert LocalEngine(1).fold(plan, tmp_path) == whole
 
 
 def test_pieces_are_small_in_order_and_added_up(engine: TaskEngine, tmp_path: Path) -> None:
@@ -60,6 +78,14 @@ def test_pieces_are_small_in_order_and_added_up(engine: TaskEngine, tmp_path: Pa
 def test_each_gives_results_in_order_from_workers_of_one_thread(engine: TaskEngine) -> None:
     assert list(engine.each(len, ["abc", "", "a"])) == [3, 0, 1]
     assert list(engine.each(work.threads, [1])) == [1]
+
+
+def test_workers_read_an_object_store_themselves(engine: TaskEngine) -> None:
+    plan = plan_of("latent")
+    reports = reports_of(plan)
+    with serving() as store:
+        found = engine.fold(plan, put_files(store, plan, reports))
+    assert found == sv.Aggregate(plan).add(reports)
 
 
 def test_a_session_of_ones_own_stays(engine: TaskEngine) -> None:

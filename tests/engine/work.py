@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sottovoce.aggregation.pieces import Piece
 from sottovoce.engine.base import Task
 
@@ -43,6 +45,12 @@ class HeldTask:
         with suppress(FileNotFoundError):  # the test is over
             while not (folder / "go").exists() and folder.exists():
                 time.sleep(0.02)
+
+
+def yes_or_no(block: int, rows: int) -> dict[str, Any]:
+    """The people of a block, for the plans of marginals."""
+    draws = np.random.default_rng([7, block])
+    return {f"a{k}": draws.random(rows) < 0.3 for k in range(6)}
 
 
 def divide(number: int) -> float:

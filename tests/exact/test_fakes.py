@@ -15,7 +15,7 @@ from sottovoce.oracles import ORACLES
 from sottovoce.oracles.base import PureOracle
 from sottovoce.protocol.fakes import fake_report, simulate_fakes
 
-NAMES = ("rr", "grr", "sue", "oue", "the", "ss", "olh", "blh", "hr", "hrr")
+NAMES = ("rr", "grr", "sue", "oue", "the", "ss", "olh", "olh-field", "blh", "hr", "hrr")
 OTHERS = ("olh-seeded", "olh-wide", "olh-sets")  # whose hashes are too many to enumerate
 WITHOUT = ("she", "cms", "hcms", "rappor", "o-rr", "o-rappor", "square-wave")
 ALPHA = 1e-6

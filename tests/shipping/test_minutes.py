@@ -44,8 +44,18 @@ def fold(place: Place, of: sv.Plan | None = None, **options: object) -> Folded:
     return fold_minutes(of or plan(), place, **asked)  # type: ignore[arg-type]
 
 
+LARGE = sv.plan(  # a table that is written in pieces
+    sv.Schema(x=sv.Ordinal(0, (1 << 17) - 1)),
+    sv.Frequencies("x", oracle="olh"),
+    epsilon=1.0,
+    people=1000,
+)
+
+
 @pytest.mark.parametrize(
-    "of", [plan(), marginals(), marginals("inp-em")], ids=["sums", "am", "rows"]
+    "of",
+    [plan(), marginals(), marginals("inp-em"), LARGE],
+    ids=["sums", "lengths", "rows", "large"],
 )
 def test_the_total_is_that_of_all_reports_once(place: Place, of: sv.Plan) -> None:
     whole = reports(300, 1, of)
@@ -93,16 +103,17 @@ def test_of_two_contents_the_smallest_bytes_count(place: Place, order: tuple[int
     assert (found.people, found.duplicates, found.conflicts) == (40, 40, differ.sum())
 
 
-def test_the_choice_is_that_of_a_plain_loop() -> None:
+@pytest.mark.parametrize("count", [*range(20, 40), 3000])
+def test_the_choice_is_that_of_a_plain_loop(count: int) -> None:
     """Few different ids, so that many collide, some in half of their bytes only."""
-    draws = np.random.default_rng(1)
-    own = np.zeros((3000, 16), np.uint8)
-    own[:, [7, 15]] = draws.integers(0, 12, (3000, 2))
-    crowd = reports(3000, 3)
+    draws = np.random.default_rng(count)
+    own = np.zeros((count, 16), np.uint8)
+    own[:, [7, 15]] = draws.integers(0, 12, (count, 2))
+    crowd = reports(count, 3)
     chosen = each_once(plan(), own, crowd)
     best: dict[bytes, tuple[bytes, int]] = {}
     contents: dict[bytes, set[bytes]] = {}
-    for row in range(3000):
+    for row in range(count):
         key = own[row].tobytes()
         content = int(crowd.cohorts[row]).to_bytes(4, "big") + crowd.payload[row].tobytes()
         contents.setdefault(key, set()).add(content)
@@ -115,7 +126,7 @@ def test_the_choice_is_that_of_a_plain_loop() -> None:
     assert {own[row].tobytes(): crowd.payload[row].tobytes() for row in kept} == {
         key: content[4:] for key, (content, _) in best.items()
     }
-    assert chosen.duplicates == 3000 - len(best)
+    assert chosen.duplicates == count - len(best)
     assert chosen.conflicts == sum(len(found) > 1 for found in contents.values())
 
 
@@ -151,10 +162,13 @@ def test_files_that_are_no_segments_of_the_minute_are_set_aside(tmp_path: Path) 
     place.move(name, name.replace(f"minute={FIRST:08x}", f"minute={FIRST + 1:08x}"))
     (other,) = put(place, ids(10, 1), reports(10, 1, marginals()))
     place.move(other, other.replace(marginals().id, plan().id))
-    put(place, ids(10, 2), reports(10, 2))
-    assert len(fold(place).damaged) == 2
-    assert collected(plan(), place).people == 10
-    assert len(place.names(f"{folder}/set-aside/damaged")) == 2
+    (whole,) = put(place, ids(10, 2), reports(10, 2))
+    (false,) = put(place, ids(10, 3), reports(10, 3), store=1)
+    place.put(false, place.read(whole))  # a good one of this minute, under another one's name
+    assert len(fold(place).damaged) == 3
+    found = collected(plan(), place)
+    assert (found.people, found.duplicates) == (10, 0)
+    assert len(place.names(f"{folder}/set-aside/damaged")) == 3
 
 
 def test_minutes_are_folded_when_they_are_over(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from sottovoce.shipping.layout import Listing, Segment, plan_folder
 from sottovoce.shipping.places import FileGone, Place
 from sottovoce.shipping.ship import ship
 from sottovoce.store import Store, backup, open_store, restore
-from sottovoce.store.shipped import identity
+from sottovoce.store.shipped import Shipment, identity, note_shipment
 from tests.store.crowds import MINUTE, ids, marginals, plan, reports
 
 FIRST = MINUTE >> 16
@@ -101,6 +101,16 @@ def test_a_pass_that_was_killed_is_repeated_to_the_byte(
         ship(store, place)
         assert there(place, plan()) == held(store, plan())  # each once: no file of another name
         assert before.items() <= {name: place.read(name) for name in place.names()}.items()
+
+
+def test_what_was_under_way_is_shipped_also_if_it_is_not_the_same_any_more(tmp_path: Path) -> None:
+    """Reports were set aside meanwhile: what is left goes under other numbers."""
+    place = Place.at(tmp_path / "collected")
+    with open_store(f"sqlite:///{tmp_path}/survey.db") as store:
+        fill(store, plan(), range(3))
+        note_shipment(store, plan().id, place.key, Shipment(0, 100, 120))
+        assert ship(store, place).reports == 150
+        assert there(place, plan()) == held(store, plan())
 
 
 def test_a_survey_is_closed_in_all_stores_that_share_a_place(tmp_path: Path) -> None:

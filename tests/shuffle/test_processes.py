@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -20,6 +22,7 @@ from sottovoce.protocol.reports import Reports
 from sottovoce.shuffle.peos import TEST_MODULUS_BITS, PartyStopped, PeosResult, peos_run
 from sottovoce.shuffle.peos import run as running
 from tests.packaging import installs
+from tests.waiting import HANG
 
 PEOPLE, FAKES = 400, 150
 
@@ -95,6 +98,31 @@ def test_a_party_that_is_killed_ends_the_shuffle(
     monkeypatch.setattr(running._PeosProcesses, "_send_shares", killing)
     with pytest.raises(PartyStopped, match="nothing was released"):
         run(plan, reports)
+
+
+def test_an_interrupt_ends_all_parties(
+    monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[str]]
+) -> None:
+    """The caller waits in its main thread, and the parties are driven from another one."""
+    plan, reports = crowd("grr")
+    ended = []
+
+    async def interrupting(*_: Any) -> tuple[float, int]:
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGINT)
+        try:
+            await asyncio.sleep(HANG)
+        except asyncio.CancelledError:
+            ended.append("before it was over")
+            raise
+        return 0.0, 0
+
+    monkeypatch.setattr(running._PeosProcesses, "_send_shares", interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        run(plan, reports)
+    assert ended
+    assert len(started) == 4
 
 
 def test_a_shuffle_that_takes_too_long_is_given_up() -> None:

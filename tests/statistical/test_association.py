@@ -117,6 +117,7 @@ def test_a_simulation_finds_an_association_and_no_other() -> None:
     assert done == list(range(1, len(done) + 1))
     assert len(done) % 39 == 0
     assert found == sv.associate(aggregate, **options)  # type: ignore[arg-type]
+    assert found == sv.associate(aggregate, null="simulation", replicates=39)  # whose seed is 1
 
 
 def test_both_null_laws_agree_for_an_unbiased_method() -> None:
@@ -247,7 +248,6 @@ def test_bad_input_is_refused() -> None:
         ),
         ("needs the aggregate", lambda: sv.associate(estimate, null="simulation", seed=1)),
         ("estimates by inp-em are biased", lambda: sv.associate(fitted.estimate())),
-        ("seed is needed", lambda: sv.associate(fitted)),
         (r"replicates \(5\)", lambda: sv.associate(fitted, replicates=5, seed=1)),
         ("two attributes", lambda: sv.associate(aggregate, [["a", "b", "c"]])),
         ("list of pairs", lambda: sv.associate(aggregate, "ab")),

@@ -241,6 +241,18 @@ def test_before_anybody_was_heard(collector: Collector, browser: httpx.Client) -
     assert "Nobody was heard yet" in browser.get(f"/watch/{plan.id}/table?attribute=exercise").text
     refused = browser.get(f"/watch/{plan.id}/table.csv?attribute=exercise")
     assert refused.status_code == 409
+    assert browser.get(f"/watch/{plan.id}/report.html").status_code == 409
+    assert "Report on one page" not in text
+
+
+def test_the_report_of_a_survey_is_taken_away(browser: httpx.Client, drawn: Plan) -> None:
+    assert f"/watch/{drawn.id}/report.html" in browser.get(f"/watch/{drawn.id}").text
+    page = browser.get(f"/watch/{drawn.id}/report.html")
+    assert page.status_code == 200
+    assert page.headers["content-disposition"] == 'attachment; filename="report.html"'
+    assert "<h1>Habits in our town</h1>" in page.text
+    assert drawn.id[:16] in page.text
+    assert page.text.count("<svg") >= 4 + 1
 
 
 def test_the_page_of_a_survey_shows_all_of_it(

@@ -49,6 +49,7 @@ QUESTIONS: dict[str, sv.Frequencies | sv.Marginals] = {
     "oue": sv.Frequencies("drinks", oracle="oue"),
     "olh": sv.Frequencies("age", oracle="olh"),
     "calm": sv.Marginals(up_to=2, method="calm"),
+    "views": sv.Marginals(up_to=2, method="joint", views=[[1], [0, 2], [1, 2], [0, 1, 2]]),
     "marg-ps": sv.Marginals(up_to=2, method="marg-ps"),
     "inp-ht": sv.Marginals(up_to=2, method="inp-ht"),
     "inp-em": sv.Marginals(up_to=2, method="inp-em"),

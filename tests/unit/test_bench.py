@@ -12,6 +12,8 @@ import pytest
 from rich.console import Console
 
 from bench import (
+    engine_child,
+    engines,
     folding,
     marginal_speed,
     pieces,
@@ -29,6 +31,7 @@ from bench.published import IMPORTS, PUBLISHED
 from bench.resident import Above
 from bench.rows import GROUPS, Row, show, shown
 from bench.timing import Timing, child, measure
+from sottovoce.engine import LocalEngine
 
 TINY = speed.Size(people=500, many=500, values=16, sizes=(16,), repeats=2, sample=50)
 
@@ -157,6 +160,24 @@ def test_pieces_are_weighed() -> None:
     assert rows["gathered tables that differ"].measured.best == 0
     assert 0 < rows["largest piece"].measured.best <= rows["pieces of a part"].measured.best < 1
     assert all(found.passed is not False for found in rows.values())
+
+
+def test_engines_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    def child(*command: object) -> dict[str, object]:
+        _, kind, bits, people, folder = map(str, command)
+        asked.append([kind, bits])
+        return engine_child.measured(LocalEngine(1), kind, int(bits), int(people), folder)
+
+    monkeypatch.setattr(engines, "_child", child)
+    monkeypatch.setattr(engines, "has_spark", lambda: True)
+    shape = engines.EngineShape(people=3000, bits=8, large=10, large_people=1000)
+    rows = list(engines.engines(None, {}, shape))
+    assert asked == [["fold", "8"], ["fold", "8"], ["simulate", "8"], ["simulate", "10"]]
+    assert [found.measured.best for found in rows if found.unit == "wrong"] == [0, 0]
+    monkeypatch.setattr(engines, "has_spark", lambda: False)
+    assert list(engines.engines(None, {}, shape)) == []
 
 
 def test_folding_is_timed_in_memory_and_from_files() -> None:

@@ -10,7 +10,7 @@ import pytest
 import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.results.differences import Side, difference_ends
-from sottovoce.results.groups import GroupSums, Ratio
+from sottovoce.results.groups import GroupSums, Ratio, covariances
 from tests.known import chain, known
 
 PEOPLE = 8000
@@ -143,6 +143,15 @@ def test_fieller_ends_are_where_the_numerator_is_as_far_off_as_its_error() -> No
     few = GroupSums(np.array([0.02, 0.04]), errors, covariance, 0.03, 100)
     assert few.shares[0].interval(0.95)[1] < np.inf
     assert few.shares[0].interval(0.99) == (-np.inf, np.inf)  # at this level it may be nobody
+
+
+def test_cells_of_one_answer_err_against_each_other() -> None:
+    """Of one answer a person all shares add up to one: what one cell errs, the others take back."""
+    table = estimated(sv.Frequencies("a", oracle="grr"), epsilon=1.0).marginal("a")
+    covariance, errors = covariances(table, [[0], [1], [2]])
+    assert covariance is not None
+    assert np.allclose(covariance.sum(axis=1), 0, atol=1e-3 * errors.min() ** 2)
+    assert np.all(covariance[np.triu_indices(3, 1)] < 0)
 
 
 def test_a_group_lost_in_the_noise_is_refused(linear: Any) -> None:

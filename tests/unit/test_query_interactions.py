@@ -35,9 +35,9 @@ def answer(found: Expansion, p: Floats) -> float:
     for axis, weights in found.singles.items():
         others = tuple(place for place, name in enumerate(AXES) if name != axis)
         total += float(p.sum(axis=others) @ weights)
-    for pair, table in found.pairs.items():
+    for pair, products in found.pairs.items():
         others = tuple(place for place, name in enumerate(AXES) if name not in pair)
-        total += float((p.sum(axis=others) * table).sum())
+        total += sum(float(u @ p.sum(axis=others) @ v) for u, v in products)
     return total
 
 

@@ -92,6 +92,12 @@ def test_who_can_be_known_is_counted_by_the_worst_of_both_numbers() -> None:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no delta": ({"delta": None}, "delta is required"),
     "a delta of 1": ({"delta": 1}, r"delta \(1.0\) must be greater than 0"),
+    "a delta that no plan can write": (
+        {"delta": "1e-16"},
+        r"delta \(1e-16\) must be at least 1e-15",
+    ),
+    "a delta of many digits": ({"delta": "1.23456789012345678e-9"}, "of few digits"),
+    "more people than are counted": ({"people": 10**13}, r"people \(10000000000000\) must lie"),
     "a delta above 1/people": ({"delta": "1e-4"}, "below 1/people"),
     "a cap below epsilon": ({"cap": 0.4}, r"cap \(0.4\) must be above epsilon"),
     "no cap": ({"cap": 0}, r"cap: epsilon \(0\) must be finite"),
@@ -266,6 +272,20 @@ def test_the_head_is_asked_by_a_hash_of_the_size_that_it_allows() -> None:
     assert 10**6 * chosen.noise(10**6).slope == pytest.approx(MOST_SLOPE, rel=0.1)
     # 2.02e-9 is what the thesis's choice errs by (docs/shuffle.md)
     assert chosen.noise(10**6).floor < 2.02e-9 / 11
+
+
+def test_values_that_nobody_can_list_are_asked_by_a_seeded_hash() -> None:
+    schema = sv.Schema(word=sv.Text(bytes=12))
+    plan = sv.plan(schema, sv.Frequencies("word"), epsilon=0.3, **SHUFFLED)
+    assert plan.cohorts[0].oracles[0].names[0] == "olh-seeded"
+    assert sv.Plan.from_json(plan.to_json()) == plan
+    words = ["piano"] * (PEOPLE // 2) + ["forte"] * (PEOPLE - PEOPLE // 2)
+    heard = sv.Aggregate(plan).add(sv.simulate(plan, {"word": words}, seed=1))
+    table = heard.estimate(candidates={"word": ["piano", "largo"]}).marginal("word")
+    assert (np.abs(table.values - [0.5, 0]) < 6 * table.std_error).all()
+    several = sv.Schema(x=sv.Ordinal(0, (1 << 25) - 1))
+    wide = sv.plan(several, sv.Frequencies("x"), epsilon=0.3, **SHUFFLED)
+    assert wide.cohorts[0].oracles[0].names[0] == "olh"  # grr takes no more than 2^24 values
 
 
 def test_the_thesis_choice_is_there_to_compare_with() -> None:

@@ -136,7 +136,7 @@ def associate(
     *,
     null: str | None = None,
     replicates: int = 99,
-    seed: int | None = None,
+    seed: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> list[Association]:
     """Test pairs of attributes for independence; all pairs by default.
@@ -172,8 +172,6 @@ def associate(
     places = [_increasing(pair) for pair in asked]
     if chosen == "simulation":
         assert isinstance(source, Aggregate)
-        if seed is None:
-            raise InvalidInput("seed is needed for the null law by simulation")
         count = whole("replicates", replicates, 19, 100_000)
         tests = _simulated(source, estimate, asked, count, seed, progress or _silent)
     else:

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from sottovoce.accounting.shuffling import colluding_epsilon, least_people, local_epsilon_for
+from sottovoce.accounting.shuffling.bounds import MAX_SHUFFLED
 from sottovoce.accounting.shuffling.losses import Mixture
 from sottovoce.api.descent import descended
 from sottovoce.ground.arguments import LARGEST_INTEGER, share, whole
@@ -70,7 +71,7 @@ class ShufflingTarget:
                 "delta is required for a shuffled plan: the chance that its promise fails, such "
                 "as 1e-9"
             )
-        expected = whole("people", people, 2, LARGEST_INTEGER)
+        expected = whole("people", people, 2, MAX_SHUFFLED)
         surely = max(2, math.floor(EXPECTED_SHARE * expected))
         if least is not None:
             surely = whole("least", least, 2, expected)
@@ -87,7 +88,13 @@ class ShufflingTarget:
         keys = tuple(hops) if isinstance(hops, Sequence) else hops
         check_hops(keys)
         added = whole("fakes", fakes, 0, LARGEST_INTEGER)
-        return cls(asked, share("delta", delta), expected, surely, most, added, keys)
+        chance = share("delta", delta)
+        if chance.denominator > LARGEST_INTEGER:
+            raise InvalidInput(
+                f"delta ({delta}) must be at least 1e-15 and of few digits: a plan has it as a "
+                "fraction of whole numbers up to 2^53"
+            )
+        return cls(asked, chance, expected, surely, most, added, keys)
 
     def of_round(self, series: Series) -> ShufflingTarget:
         """The same for the people of one round: those of a round are shuffled by themselves."""

@@ -85,6 +85,9 @@ def listened(
 
     if rake is None:
         return heard(made, source, quiet, **where)
+    engine = where.get("engine")
+    if engine is not None and engine.name != "local":
+        raise InvalidInput(f"rake weighs reports here, and not by the engine {engine.name}")
     from sottovoce.analysis.raking import rake as raked
     from sottovoce.console.surveys import read_margins
 

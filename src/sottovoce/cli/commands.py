@@ -258,6 +258,7 @@ def estimate(
     """
     from sottovoce.cli import answers
     from sottovoce.console.surveys import read_plan
+    from sottovoce.engine import open_engine
 
     if not 0 < level < 1:
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
@@ -266,29 +267,29 @@ def estimate(
     made = read_plan(plan_file, plan_id)
     words = None if candidates is None else answers.candidates(made, candidates)
     options = {"candidates": words, "decoder": decoder, "complete": complete}
-    where: dict[str, Any] = {"engine": engine, "master": master}
-    found = answers.estimated(made, reports, rake, quiet, where, **options)
-    if found.is_part:
-        refused = {"postprocess": postprocess, "marginal": marginal, "k": k}
-        refused |= {"sum": sums, "decoder": decoder}
-        how: dict[str, Any] = {"plot": plot, "with_tree": tree, "files": files}
-        how["following"] = following
-        answers.popular(made, found, level=level, as_json=as_json, refused=refused, **how)
-        return
-    if tree or following is not None:
-        raise InvalidInput("tree and next are for plans that ask for popular values")
-    tables = answers.asked_tables(found, marginal or [], k)
-    answers.whole_tables(
-        made,
-        found,
-        tables,
-        sums or [],
-        repair=postprocess or "base",
-        level=level,
-        as_json=as_json,
-        plot=plot,
-        files=files,
-    )
+    with open_engine(engine, master) as workers:
+        found = answers.estimated(made, reports, rake, quiet, {"engine": workers}, **options)
+        if found.is_part:
+            refused = {"postprocess": postprocess, "marginal": marginal, "k": k}
+            refused |= {"sum": sums, "decoder": decoder}
+            how: dict[str, Any] = {"plot": plot, "with_tree": tree, "files": files}
+            how["following"] = following
+            answers.popular(made, found, level=level, as_json=as_json, refused=refused, **how)
+            return
+        if tree or following is not None:
+            raise InvalidInput("tree and next are for plans that ask for popular values")
+        tables = answers.asked_tables(found, marginal or [], k)
+        answers.whole_tables(
+            made,
+            found,
+            tables,
+            sums or [],
+            repair=postprocess or "base",
+            level=level,
+            as_json=as_json,
+            plot=plot,
+            files=files,
+        )
 
 
 @app.command()

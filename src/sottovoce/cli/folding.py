@@ -47,14 +47,16 @@ def fold(
     from sottovoce.aggregation.totals import write_total
     from sottovoce.console.reading import heard_all
     from sottovoce.console.surveys import read_plan
+    from sottovoce.engine import open_engine
 
     if not output.absolute().parent.is_dir():  # before the work is done
         raise InvalidInput(f"output ({output}) must lie in a folder that exists")
     made = read_plan(plan_file, plan_id)
-    total = heard_all(made, reports, quiet, engine, master)
+    with open_engine(engine, master) as workers:
+        total = heard_all(made, reports, quiet, workers)
     size = write_total(output, total)
     if as_json:
-        figures = {"people": total.people, "bytes": size, "output": str(output)}
-        print_json({"plan": made.id, "engine": engine, **figures})
+        figures = {"people": total.people, "digest": total.digest, "bytes": size}
+        print_json({"plan": made.id, "engine": engine, **figures, "output": str(output)})
         return
     typer.echo(f"{total.people:,} reports folded into {output}")

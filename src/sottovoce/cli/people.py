@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -76,7 +76,7 @@ def survey(
         bins=bins,
         values=values,
         columns=listed(columns) if columns else None,
-        ignored=listed(ignore) if ignore else (),
+        ignored=read_ignored(ignore),
         separator=read_separator(separator),
     )
     text = found.to_toml(epsilon)
@@ -133,14 +133,19 @@ def whisper(
     """
     from sottovoce.console.surveys import read_plan
     from sottovoce.console.writing import write_whispers
+    from sottovoce.sending.people import PeopleFileOptions
 
     made = read_plan(plan_file, plan_id)
-    how: dict[str, Any] = {"separator": read_separator(separator)}
-    how["ignored"] = listed(ignore) if ignore else ()
-    count = write_whispers(made, people, output, seed, quiet, series, **how)
+    reading = PeopleFileOptions(read_separator(separator), read_ignored(ignore))
+    count = write_whispers(made, people, output, seed, quiet, series, reading)
     fakes = 0 if made.shuffling is None else made.shuffling.fakes
     added = f" ({fakes:,} of them fakes, which its shufflers add)" if fakes else ""
     typer.echo(f"{count:,} reports written to {output}{added}")
+
+
+def read_ignored(text: str | None) -> tuple[str, ...]:
+    """The columns to leave alone, as they are typed."""
+    return tuple(listed(text)) if text else ()
 
 
 def read_separator(text: str | None) -> str | None:

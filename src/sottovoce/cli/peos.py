@@ -63,6 +63,7 @@ def peos(
     require_extra("peos", "peos")
     from sottovoce.console.progress import progress
     from sottovoce.console.surveys import read_plan
+    from sottovoce.ground.files import replacing
     from sottovoce.protocol.reports import Reports
     from sottovoce.shuffle.peos import peos_run
 
@@ -70,9 +71,11 @@ def peos(
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
     made = read_plan(plan_file, plan_id)
     sent = Reports.read(reports)
-    with progress("shuffling", None, quiet):
-        found = peos_run(made, sent, fakes=fakes, least=least, parties=parties, timeout=timeout)
-    found.reports.write(output)
+    # the file is begun first: a shuffle takes long, and its result must have a place
+    with replacing(output) as draft:
+        with progress("shuffling", None, quiet):
+            found = peos_run(made, sent, fakes=fakes, least=least, parties=parties, timeout=timeout)
+        found.reports.write(draft)
     tables = found.tables()
     if as_json:
         print_json(_described(found, tables, level))

@@ -26,6 +26,7 @@ from sottovoce.cli.collector_options import (
     Totals,
 )
 from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, SeriesFile, app, print_json
+from sottovoce.cli.people import Ignored, Separator, read_ignored, read_separator
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import require_extra
 from sottovoce.ground.labels import visible
@@ -262,6 +263,8 @@ def send(
         bool,
         typer.Option("--moved", help="The collector that the journal names now has this address."),
     ] = False,
+    ignore: Ignored = None,
+    separator: Separator = None,
     series: SeriesFile = None,
     plan_id: PlanId = None,
     quiet: Quiet = False,
@@ -284,17 +287,18 @@ def send(
     """
     from sottovoce.console.progress import progress
     from sottovoce.console.surveys import read_plan
-    from sottovoce.sending.people import named_rows, row_count
+    from sottovoce.sending.people import PeopleFileOptions, named_rows, row_count
     from sottovoce.sending.rounds import needed
     from sottovoce.sending.sending import send_people
 
     made = read_plan(plan_file, plan_id)
+    reading = PeopleFileOptions(read_separator(separator), read_ignored(ignore))
     with (
         needed(made, series) as members,
-        progress("sending", lambda: row_count(people), quiet) as advance,
+        progress("sending", lambda: row_count(people, reading.separator), quiet) as advance,
     ):
         sent = send_people(
-            made, people, to, batch, connections, log, advance, members, journal, moved
+            made, people, to, batch, connections, log, advance, members, journal, moved, reading
         )
     line = f"{sent.now:,} reports acknowledged" + (
         f", {sent.before:,} before" if sent.before else ""

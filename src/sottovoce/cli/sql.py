@@ -68,6 +68,7 @@ def query(
     """Answer SQL over whispered dimensions, each number with its standard error.
 
     With --json the answer is a list of rows: columns, aggregate, value, std_error, low, high.
+    What to know of it, such as a range that was clipped, is then said on standard error.
 
     Ctrl-C ends a query; --timeout 60 does so after a minute, with exit code 124.
 
@@ -88,6 +89,9 @@ def query(
         print_json(answer.to_rows())
         if explain:
             typer.echo(visible_lines(answer.explain()), err=True)
+        else:
+            for note in answer.notes:
+                typer.echo(visible_lines(f"Note: {note}"), err=True)
         return
     typer.echo(visible_lines(str(answer)))
     if explain:

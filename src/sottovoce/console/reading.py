@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,35 +19,40 @@ if TYPE_CHECKING:
 LOCAL_ENGINE = "local"
 
 
-def heard(
-    made: Plan, source: str, quiet: bool, engine: str = LOCAL_ENGINE, master: str | None = None
-) -> Aggregate:
-    """The aggregate of all reports there, read in constant memory."""
-    return heard_all(made, [source], quiet, engine, master)
+def heard(made: Plan, source: str, quiet: bool, engine: TaskEngine | None = None) -> Aggregate:
+    """The aggregate of all reports there, read in constant memory; to be asked and estimated, as
+    long as its engine is open.
+    """
+    from sottovoce.engine import LocalEngine
+
+    workers = LocalEngine() if engine is None else engine
+    _check_source(source, workers)
+    return _heard(made, source, quiet, workers, workers.asked)
 
 
-def heard_all(
-    made: Plan, sources: Sequence[str], quiet: bool, engine: str, master: str | None = None
-) -> Aggregate:
-    """The aggregate of all reports in some places."""
-    from sottovoce.engine import open_engine
-
+def heard_all(made: Plan, sources: Sequence[str], quiet: bool, engine: TaskEngine) -> Aggregate:
+    """The aggregate of all reports in some places, with all that it holds."""
     for place, source in enumerate(sources):
         if source in sources[:place]:
             raise InvalidInput(f"reports ({source}) must be given once, or they count twice")
-        if engine != LOCAL_ENGINE and not _is_files(source):
-            raise InvalidInput(
-                f"engine ({engine}) folds files of reports, and ({source}) is a store or a total: "
-                "`sottovoce export` writes files, and the engine local adds up totals"
-            )
-    with open_engine(engine, master) as workers:
-        total = _heard(made, sources[0], quiet, workers)
-        for source in sources[1:]:
-            total.absorb(_heard(made, source, quiet, workers))
+        _check_source(source, engine)
+    total = _heard(made, sources[0], quiet, engine, engine.fold)
+    for source in sources[1:]:
+        total.absorb(_heard(made, source, quiet, engine, engine.fold))
     return total
 
 
-def _heard(made: Plan, source: str, quiet: bool, engine: TaskEngine) -> Aggregate:
+def _check_source(source: str, engine: TaskEngine) -> None:
+    if engine.name != LOCAL_ENGINE and not _is_files(source):
+        raise InvalidInput(
+            f"engine ({engine.name}) folds files of reports, and ({source}) is a store or a total: "
+            "`sottovoce export` writes files, and the engine local adds up totals"
+        )
+
+
+def _heard(
+    made: Plan, source: str, quiet: bool, engine: TaskEngine, fold: Callable[..., Aggregate]
+) -> Aggregate:
     from sottovoce.aggregation.file_fold import count_files
     from sottovoce.aggregation.totals import is_total, read_total
     from sottovoce.console.progress import progress
@@ -61,7 +66,7 @@ def _heard(made: Plan, source: str, quiet: bool, engine: TaskEngine) -> Aggregat
         return _collected(made, source, quiet)
     count = count_files(made, source) if engine.name == LOCAL_ENGINE else None
     with progress("listening", count, quiet) as advance:
-        return engine.fold(made, source, advance)
+        return fold(made, source, advance)
 
 
 def _is_files(source: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from sottovoce.ground.files import replacing
 
 if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
+    from sottovoce.sending.people import PeopleFileOptions
 
 
 def write_plan(made: Plan, output: Path) -> None:
@@ -25,19 +25,18 @@ def write_whispers(
     seed: int | None,
     quiet: bool,
     series: Path | None = None,
-    separator: str | None = None,
-    ignored: Sequence[str] = (),
+    reading: PeopleFileOptions | None = None,
 ) -> int:
     """Everybody's report into one Parquet file, whole or not there; returns how many."""
     from sottovoce.console.progress import progress
     from sottovoce.protocol.report_files import write_stream
-    from sottovoce.sending.people import PeopleFileOptions, row_count, whispers
+    from sottovoce.sending.people import AS_IT_IS, row_count, whispers
     from sottovoce.sending.rounds import needed
 
-    reading = PeopleFileOptions(separator, tuple(ignored))
+    reading = reading or AS_IT_IS
     with (
         needed(made, series, seed) as members,
-        progress("whispering", lambda: row_count(people, separator), quiet) as advance,
+        progress("whispering", lambda: row_count(people, reading.separator), quiet) as advance,
     ):
         told = whispers(made, people, seed, advance, members, reading)
         return write_stream(output, told if members is None else members.recorded(told))

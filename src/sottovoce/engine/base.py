@@ -6,12 +6,16 @@ import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.aggregation.pieces import Piece
-from sottovoce.engine.jobs import fold_jobs
-from sottovoce.engine.tasks import EachTask, FoldTask
+from sottovoce.aggregation.scattered import scattered
+from sottovoce.device.simulation import simulate_added
+from sottovoce.engine.jobs import crowd_jobs, fold_jobs
+from sottovoce.engine.tasks import AskTask, Crowd, EachTask, FoldCrowdTask, FoldTask, WriteCrowd
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.plan import Plan
 
 # A pure function of a job. It must be picklable, and so must its jobs: a frozen dataclass of a
@@ -66,6 +70,49 @@ class TaskEngine(ABC):
         if advance is not None:
             advance(total.people)
         return total
+
+    def asked(
+        self, plan: Plan, path: str | PathLike[str], advance: Advance | None = None
+    ) -> Aggregate:
+        """The same for an estimate: rows that a plan keeps stay where the reports are, and are
+        asked there, while the engine is open.
+        """
+        jobs = fold_jobs(plan, path, self.slots)
+        fold = FoldTask(plan.to_json(), plan.id)
+        total = scattered(plan, lambda task: self.run(AskTask(fold, task), jobs, merge=True))
+        if advance is not None:
+            advance(total.people)
+        return total
+
+    def simulate(
+        self, plan: Plan, crowd: Crowd, people: int, seed: int, folder: str | PathLike[str]
+    ) -> int:
+        """Write the reports of simulated people into files of a folder that is there, which every
+        worker must see; how many they are. They are those of :func:`sottovoce.simulate`.
+
+        Args:
+            plan: what they answer.
+            crowd: the people of a block, as a table: a function of the block's number and of how
+                many rows it has, which gives the same each time.
+            people: in all.
+            seed: of the whole crowd.
+            folder: gets a file for each job, and one of the fakes that shufflers add.
+        """
+        target = Path(folder).absolute()
+        if not target.is_dir():
+            raise InvalidInput(f"folder ({folder}) must be one that exists")
+        write = WriteCrowd(FoldCrowdTask(plan.to_json(), plan.id, crowd, seed), str(target))
+        total: int = sum(self.each(write, crowd_jobs(people, self.slots)))
+        added = simulate_added(plan, seed)
+        if len(added):
+            added.write(target / f"{plan.id[:16]}-added.parquet")
+        return total + len(added)
+
+    def fold_crowd(self, plan: Plan, crowd: Crowd, people: int, seed: int) -> Aggregate:
+        """What the reports of simulated people add up to; see :meth:`simulate`."""
+        task = FoldCrowdTask(plan.to_json(), plan.id, crowd, seed)
+        pieces = self.run(task, crowd_jobs(people, self.slots), merge=True)
+        return Aggregate(plan).add_pieces(pieces).add(simulate_added(plan, seed))
 
     def each(self, function: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterator[Any]:
         """What ``function`` gives for each of the jobs, in their order.

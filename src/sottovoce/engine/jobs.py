@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
+from sottovoce.device.simulation import BLOCK_PEOPLE, MAX_BLOCKS
+from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput, PlanMismatch
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.report_files import ReportFile, report_paths
@@ -45,6 +47,28 @@ class FilesJob:
     """Parts of files, one after another."""
 
     parts: tuple[FilePart, ...]
+
+
+@dataclass(frozen=True)
+class BlocksJob:
+    """Blocks of simulated people, from the first one on, below the end."""
+
+    first: int
+    end: int
+    people: int  # of the whole crowd
+
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        """(number, rows) of each."""
+        for block in range(self.first, self.end):
+            yield block, min(BLOCK_PEOPLE, self.people - block * BLOCK_PEOPLE)
+
+
+def crowd_jobs(people: int, slots: int) -> list[BlocksJob]:
+    """The blocks of so many people, in jobs of about equal size."""
+    count = -(-whole("people", people, 1, MAX_BLOCKS * BLOCK_PEOPLE) // BLOCK_PEOPLE)
+    size = -(-count // (JOBS_PER_SLOT * slots))
+    size = max(1, min(size, MAX_JOB_REPORTS // BLOCK_PEOPLE))
+    return [BlocksJob(first, min(first + size, count), people) for first in range(0, count, size)]
 
 
 def fold_jobs(plan: Plan, path: str | PathLike[str], slots: int) -> list[FilesJob]:

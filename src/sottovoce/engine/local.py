@@ -49,3 +49,9 @@ class LocalEngine(TaskEngine):
     ) -> Aggregate:
         """As of every engine; threads share one memory, so nothing is cut into pieces."""
         return fold_files(plan, path, threads=self._threads, advance=advance)
+
+    def asked(
+        self, plan: Plan, path: str | PathLike[str], advance: Advance | None = None
+    ) -> Aggregate:
+        """The rows are in this memory, too."""
+        return self.fold(plan, path, advance)

@@ -195,6 +195,7 @@ def _facts(plan: Plan, people: int) -> list[tuple[str, str]]:
         facts.append((at_most(guarantee.delta), "delta, the chance that it costs more"))
     if plan.shuffling is not None:
         facts.append((str(plan.shuffling.epsilon), "epsilon against who sees the shuffled batch"))
+        facts.append((f"{plan.shuffling.least:,}", "people that a batch must hold for that"))
     rounds = len(plan.series.shares)
     if rounds > 1:
         facts.append((f"{plan.series.number + 1} of {rounds}", "rounds; nobody answers two"))

@@ -9,8 +9,8 @@ from typing import Any
 
 from sottovoce.accounting.shuffling import thesis
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles import ADAPTIVE, Noise
-from sottovoce.oracles.hashing import MOST_LINEAR_BITS
+from sottovoce.oracles import ADAPTIVE, Noise, find
+from sottovoce.oracles.hashing import MOST_HASH_SIZE, MOST_LINEAR_BITS
 from sottovoce.oracles.rules import MOST_UNARY
 
 FOCUSES = ("average", "head")
@@ -42,7 +42,8 @@ def shuffled_ways(
     """The oracles that a name stands for where reports are shuffled.
 
     ``sh`` is randomized response over all values, ``solh`` local hashing with the best hash size
-    (``olh`` up to 2^13, and ``olh-field`` between and beyond),
+    (``olh`` up to 2^13, and ``olh-field`` between and beyond; ``olh-seeded`` for more values than
+    are listed),
     ``rap`` whole unary vectors (wang2021thesis, chapter 9); ``adaptive`` tries all of them and
     subset selection; other names are oracles.
     """
@@ -50,10 +51,13 @@ def shuffled_ways(
         if name != "solh":
             raise InvalidInput(f"oracle ({name}) must be solh for thesis=True")
         return [_thesis_way(epsilon, delta, people, fakes)]
-    hashed: list[Way] = [
-        ("olh", {"hash_bits": bits}, None) for bits in range(1, MOST_LINEAR_BITS + 1)
-    ]
-    hashed += [("olh-field", {"hash_size": count}, None) for count in _field_sizes(sizes)]
+    is_listed = max(sizes) <= find("olh").largest
+    hashed: list[Way] = []
+    if is_listed:
+        hashed += [("olh", {"hash_bits": bits}, None) for bits in range(1, MOST_LINEAR_BITS + 1)]
+        hashed += [("olh-field", {"hash_size": count}, None) for count in _field_sizes(sizes)]
+    else:  # values that are asked one by one
+        hashed += [("olh-seeded", {"hash_size": count}, None) for count in _steps(MOST_HASH_SIZE)]
     if name == "solh" and not options:
         return hashed
     if name != ADAPTIVE:
@@ -63,7 +67,7 @@ def shuffled_ways(
             f"options ({', '.join(options)}) must be those of an oracle that is named, in a "
             "shuffled plan"
         )
-    others: list[Way] = [("grr", {}, None)]
+    others: list[Way] = [("grr", {}, None)] if max(sizes) <= find("grr").largest else []
     if min(sizes) > 2 and max(sizes) <= MOST_UNARY:
         others.append(("ss", {}, None))
     return [*others, *hashed]
@@ -91,9 +95,18 @@ def _field_sizes(sizes: Sequence[int]) -> list[int]:
     if fewest <= LEAST_FIELD:
         return []
     first = max(LEAST_FIELD >> 4, -(-most // MOST_SUPPORTED))
-    steps = range(SIZE_STEPS * fewest.bit_length())
+    return [count for count in _steps(fewest) if count >= first]
+
+
+def _steps(most: int) -> list[int]:
+    """Hash sizes from 2 on, in eighths of powers of two.
+
+    >>> _steps(5), len(_steps(65_536))
+    ([2, 3, 4, 5], 110)
+    """
+    steps = range(SIZE_STEPS * most.bit_length() + 1)
     counts = {round(2 ** (step / SIZE_STEPS)) for step in steps}
-    return sorted(count for count in counts if first <= count <= fewest)
+    return sorted(count for count in counts if 2 <= count <= most)
 
 
 def _thesis_way(epsilon: float, delta: float, people: int, fakes: int) -> Way:

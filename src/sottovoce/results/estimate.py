@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.ground.extras import imported
 from sottovoce.ground.labels import written
 from sottovoce.oracles import Noise
 from sottovoce.results.cells import (
@@ -26,6 +25,7 @@ from sottovoce.results.cells import (
     largest_total,
     quantile,
 )
+from sottovoce.results.frames import Frames
 from sottovoce.results.group_answers import GroupAnswers
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ MAX_NAMED_TABLES = 8  # tables that the short name of an estimate lists
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Table:
+class Table(Frames):
     """Estimated frequencies of the values of one or more attributes.
 
     ``variances`` are those of the error given the people asked. ``method`` says how it was
@@ -276,18 +276,6 @@ class Table:
             "level": level,
             "rows": self.rows(level),
         }
-
-    def to_pandas(self, level: float = 0.95, *, population: bool = False) -> Any:
-        """A data frame: frequency, std_error, low, high; an index level for each attribute."""
-        pd = imported("pandas")
-
-        low, high = self.interval(level, population=population)
-        columns = {"frequency": self.values, "std_error": self.std_error, "low": low, "high": high}
-        if len(self.attributes) > 1:
-            index = pd.MultiIndex.from_tuples(list(self.labels), names=list(self.attributes))
-        else:
-            index = pd.Index(list(self.labels), name=self.attributes[0], tupleize_cols=False)
-        return pd.DataFrame(columns, index=index)
 
     def plot(
         self,

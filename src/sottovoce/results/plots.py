@@ -27,6 +27,8 @@ MAX_WRITTEN_CELLS = 200  # cells of a heat map that have their figures written i
 MAX_POPULAR_BARS = 64  # popular values
 MOST_PREFIXES = 120  # of a tree
 LONGEST_PREFIX = 12  # characters of one that are drawn
+NODE_STEP, WIDEST_NODE_STEP = 170, 330  # pixels from one column of a network to the next
+LETTER_WIDTH = 6.5  # pixels, on average
 
 
 def picture(
@@ -360,7 +362,10 @@ def network(
     written = {"align": "left", "dx": 9, "dy": -9, "fontSize": 12}
     halo = base.mark_text(**written, stroke="white", strokeWidth=4).encode(text="name:N")
     name = base.mark_text(**written, color="#1f3b4d").encode(text="name:N")
-    size = {"width": max(240, 170 * columns), "height": max(80, 42 * rows)}
+    longest = max(len(str(node["name"])) for node in nodes)
+    # a name ends before the next column begins
+    step = min(max(NODE_STEP, LETTER_WIDTH * longest + 30), WIDEST_NODE_STEP)
+    size = {"width": max(240, step * columns), "height": max(80, 42 * rows)}
     chart = (link + dot + halo + name).properties(
         title={"text": title, "subtitle": subtitle}, **size
     )

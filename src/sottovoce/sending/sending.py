@@ -15,6 +15,14 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.sending.journal import DrawnReport, Journal, Record, journal_beside, other_records
+from sottovoce.sending.people import (
+    AS_IT_IS,
+    PeopleFileOptions,
+    bad_rows,
+    batches,
+    encoded,
+    named_rows,
+)
 
 if TYPE_CHECKING:
     from sottovoce.device.assignment import Assignment
@@ -48,6 +56,7 @@ def send_people(
     members: SeriesMembership | None = None,
     journal: Path | None = None,
     is_moved: bool = False,
+    reading: PeopleFileOptions = AS_IT_IS,
 ) -> Sent:
     """Everybody's report to a collector, or of ``members`` theirs whose round this is.
 
@@ -68,11 +77,11 @@ def send_people(
         stack.callback(devices.close)
         book = stack.enter_context(Journal(journal or journal_beside(people, plan), plan, people))
         book.check_collector(devices.address, is_moved)
-        count = _check(plan, people, book)
+        count = _check(plan, people, book, reading)
         if journal is None and not book.digests:
-            _refuse_drawn(plan, people)
+            _refuse_drawn(plan, people, reading)
         book.belong_to(people, devices.address)
-        drawing = _Drawing(plan, people, book, members)
+        drawing = _Drawing(plan, people, book, members, reading)
         drawing.begin(count)
         devices.journal = book
         if log is not None:
@@ -122,23 +131,21 @@ def _send(
     return Sent(now, before, tuple(sorted(devices.lost)))
 
 
-def _records(plan: Plan, people: Path) -> Iterator[Row]:
-    from sottovoce.sending.people import batches
+def _records(plan: Plan, people: Path, reading: PeopleFileOptions) -> Iterator[Row]:
 
     before = 0
-    for table in batches(people, plan):
+    for table in batches(people, plan, reading=reading):
         yield from enumerate(table.to_pylist(), start=before + 1)
         before += table.num_rows
 
 
-def _check(plan: Plan, people: Path, journal: Journal) -> int:
+def _check(plan: Plan, people: Path, journal: Journal, reading: PeopleFileOptions) -> int:
     """Refuse a file whose rows do not fit the plan, or were drawn otherwise; returns its rows."""
-    from sottovoce.sending.people import bad_rows, encoded, named_rows
 
     count, first = 0, ""
     bad: list[int] = []
     changed: list[int] = []
-    for count, record in _records(plan, people):
+    for count, record in _records(plan, people, reading):
         try:
             codes = encoded(plan, record)
         except InvalidInput as wrong:
@@ -159,7 +166,7 @@ def _check(plan: Plan, people: Path, journal: Journal) -> int:
     return count
 
 
-def _refuse_drawn(plan: Plan, people: Path) -> None:
+def _refuse_drawn(plan: Plan, people: Path, reading: PeopleFileOptions) -> None:
     """Refuse people without a journal, if another in the folder shows that they were drawn.
 
     It does if it is of the same file, if its own file is gone and one of its rows is here, if all
@@ -167,7 +174,7 @@ def _refuse_drawn(plan: Plan, people: Path) -> None:
     """
     for other in other_records(people, plan):
         is_same, is_left = other.is_of(people), other.is_left()
-        if not is_same and not _has_rows_of(plan, people, other, is_left):
+        if not is_same and not _has_rows_of(plan, people, other, is_left, reading):
             continue
         remedy = (
             f"give --journal {other.path}" if is_same or is_left else f"send {other.people} itself"
@@ -180,16 +187,17 @@ def _refuse_drawn(plan: Plan, people: Path) -> None:
         )
 
 
-def _has_rows_of(plan: Plan, people: Path, other: Record, is_left: bool) -> bool:
+def _has_rows_of(
+    plan: Plan, people: Path, other: Record, is_left: bool, reading: PeopleFileOptions
+) -> bool:
     """Whether a file has the rows, or most of the rows, that were drawn for another journal."""
     import numpy as np
 
     from sottovoce.sending.copies import is_copy
-    from sottovoce.sending.people import encoded
 
     if not other.digests:
         return False
-    read = (encoded(plan, record) for _, record in _records(plan, people))
+    read = (encoded(plan, record) for _, record in _records(plan, people, reading))
     here = np.fromiter((_number(other.digest(codes)) for codes in read), np.uint64)
     drawn_rows = sorted(other.digests)
     rows = np.array(drawn_rows, np.int64) - 1  # from 0
@@ -210,10 +218,15 @@ class _Drawing:
     """Who is to be drawn, and the drawing."""
 
     def __init__(
-        self, plan: Plan, people: Path, journal: Journal, members: SeriesMembership | None
+        self,
+        plan: Plan,
+        people: Path,
+        journal: Journal,
+        members: SeriesMembership | None,
+        reading: PeopleFileOptions,
     ) -> None:
         self.plan, self.journal = plan, journal
-        self._people, self._members = people, members
+        self._people, self._members, self._reading = people, members, reading
 
     def begin(self, count: int) -> None:
         """Give every row its round, for good; those that were drawn have answered."""
@@ -224,7 +237,7 @@ class _Drawing:
     def rows(self) -> Iterator[Row]:
         """Those that were not drawn, of this round."""
         known = frozenset(self.journal.digests)
-        for row, record in _records(self.plan, self._people):
+        for row, record in _records(self.plan, self._people, self._reading):
             if row not in known and (self._members is None or self._members.answers(row)):
                 yield row, record
 
@@ -239,7 +252,6 @@ class _Drawing:
     ) -> DrawnReport:
         from sottovoce.device.assignment import new_id
         from sottovoce.device.client import Client
-        from sottovoce.sending.people import encoded
         from sottovoce.sending.rounds import state_of
 
         plan = self.plan

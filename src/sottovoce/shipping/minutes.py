@@ -40,7 +40,7 @@ from sottovoce.shipping.layout import (
 )
 from sottovoce.shipping.once import each_once
 from sottovoce.shipping.places import Place
-from sottovoce.shipping.totals import PartTotal, read_part
+from sottovoce.shipping.totals import PartTotal, add_part, read_part
 from sottovoce.store.base import Ids
 from sottovoce.store.id_index import minutes_of
 
@@ -220,7 +220,7 @@ class _FoldRun:
             if before is not None and set(before.parts) <= set(names):
                 total, missing = before, sorted(set(names) - set(before.parts))
         for name in missing:
-            total = total.plus(read_part(self._plan, self._place, name))
+            total = add_part(total, self._place, name)
         generation = 1 if last is None else last.generation + 1
         new = DayTotal(day, False, generation, digest_of_names(names))
         self._put(

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
 from sottovoce.aggregation.aggregate import Aggregate
+from sottovoce.aggregation.piece_bytes import PIECE_CELLS
+from sottovoce.aggregation.pieces import Piece
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.protocol.plan import Plan
 from sottovoce.shipping.layout import PLAN_FILE, PLAN_FOLDER, Listing, plan_folder
 from sottovoce.shipping.places import FileGone, Place
 
 _MAGIC = b"SVT\x01"
+_WHOLE, _PIECES = b"A", b"P"  # what a file's content begins with
+_PIECE = struct.Struct("<QI")  # the number of a piece, and the length of its body
 _LENGTH = 4  # bytes of the length of the head, and of the checksum
 ATTEMPTS = 5  # at reading what somebody replaces meanwhile
 
@@ -29,15 +34,6 @@ class PartTotal:
     parts: tuple[str, ...] = ()  # of a day: the totals of its minutes
     segments: tuple[str, ...] = ()  # of a day that is over for good: what was deleted since
 
-    def plus(self, other: PartTotal) -> PartTotal:
-        """Both; the aggregate of this one grows."""
-        return replace(
-            self,
-            aggregate=self.aggregate.absorb(other.aggregate),
-            duplicates=self.duplicates + other.duplicates,
-            conflicts=self.conflicts + other.conflicts,
-        )
-
     def to_bytes(self) -> bytes:
         """As a file."""
         head = {
@@ -48,37 +44,68 @@ class PartTotal:
             "segments": self.segments,
         }
         text = zlib.compress(json.dumps(head).encode())
-        body = _MAGIC + len(text).to_bytes(_LENGTH, "little") + text + self.aggregate.to_bytes()
+        body = _MAGIC + len(text).to_bytes(_LENGTH, "little") + text + _content(self.aggregate)
         return body + zlib.crc32(body).to_bytes(_LENGTH, "little")
 
-    @classmethod
-    def from_bytes(cls, plan: Plan, data: bytes) -> Self:
-        """The inverse of :meth:`to_bytes`; refuses what was damaged."""
+    def plus(self, data: bytes) -> Self:
+        """This and what a file says; the aggregate of this one grows. Refuses what was damaged, and
+        changes nothing then.
+        """
         body, check = data[:-_LENGTH], data[-_LENGTH:]
         if body[:4] != _MAGIC or zlib.crc32(body).to_bytes(_LENGTH, "little") != check:
             raise CorruptReport("total: the checksum does not match; it was cut or damaged")
         start = 4 + _LENGTH
-        length = int.from_bytes(body[4:start], "little")
-        head = json.loads(zlib.decompress(body[start : start + length]))
-        aggregate = Aggregate.from_bytes(plan, body[start + length :], head["people"])
-        return cls(
-            aggregate,
-            head["duplicates"],
-            head["conflicts"],
-            tuple(head["parts"]),
-            tuple(head["segments"]),
+        end = start + int.from_bytes(body[4:start], "little")
+        head = json.loads(zlib.decompress(body[start:end]))
+        _add_content(self.aggregate, body[end:], head["people"])
+        return replace(
+            self,
+            duplicates=self.duplicates + head["duplicates"],
+            conflicts=self.conflicts + head["conflicts"],
+            parts=tuple(head["parts"]),
+            segments=tuple(head["segments"]),
         )
 
 
-def read_part(plan: Plan, place: Place, name: str) -> PartTotal:
-    """One file of a plan's totals; one clear error for a damaged one, which names it."""
-    path = f"{plan_folder(plan.id)}/{name}"
+def _content(aggregate: Aggregate) -> bytes:
+    """An aggregate as it stands in a file: a large table in pieces, which leave out what is zero,
+    anything else whole.
+    """
+    counts = aggregate.counts
+    if counts.cell_count < PIECE_CELLS or len(counts.kept_rows().payload):
+        return _WHOLE + aggregate.to_bytes()
+    pieces = [_PIECE.pack(each.number, len(each.body)) + each.body for each in aggregate.pieces()]
+    return _PIECES + b"".join(pieces)
+
+
+def _add_content(aggregate: Aggregate, content: bytes, people: int) -> None:
+    """Add what :func:`_content` wrote."""
+    if content[:1] == _WHOLE:
+        aggregate.absorb(Aggregate.from_bytes(aggregate.plan, content[1:], people))
+        return
+    pieces, place = [], 1
+    while place < len(content):
+        number, length = _PIECE.unpack_from(content, place)
+        place += _PIECE.size + length
+        pieces.append(Piece(number, content[place - length : place]))
+    aggregate.add_pieces(pieces)
+
+
+def add_part(total: PartTotal, place: Place, name: str) -> PartTotal:
+    """A total and one more file of its plan's; one clear error names a damaged one."""
+    path = f"{plan_folder(total.aggregate.plan.id)}/{name}"
+    data = place.read(path)
     try:
-        return PartTotal.from_bytes(plan, place.read(path))
+        return total.plus(data)
     except CorruptReport:
         raise CorruptReport(
             f"total ({path}) is damaged; remove it, and fold its minutes again"
         ) from None
+
+
+def read_part(plan: Plan, place: Place, name: str) -> PartTotal:
+    """The same of a file by itself."""
+    return add_part(PartTotal(Aggregate(plan)), place, name)
 
 
 @dataclass(frozen=True)
@@ -125,7 +152,7 @@ def _collected(
         )
     total = PartTotal(Aggregate(plan))
     for done, day in enumerate(days):
-        total = total.plus(read_part(plan, place, day.name))
+        total = add_part(total, place, day.name)
         if advance is not None:
             advance(done + 1)
     return Collected(

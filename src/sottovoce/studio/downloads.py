@@ -1,4 +1,4 @@
-"""Tables to take away."""
+"""Tables to take away, and the report of a survey."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TYPES = {
 
 
 def routes(studio: Studio) -> list[Route]:
-    """Any table in any of the formats."""
+    """Any table in any of the formats, and the report on one page."""
 
     def started(request: Request) -> tuple[Download, Future[Any]]:
         survey = studio.service.survey(request.path_params["id"])
@@ -38,6 +38,23 @@ def routes(studio: Studio) -> list[Route]:
         snapshot = checked(studio.service.snapshot(survey), survey.people)
         work = (kept_estimates.of_file, snapshot.file, kept_estimates.write_download, names, kind)
         return studio.service.download(lambda out: studio.jobs.submit(*work, out))
+
+    def reported(request: Request) -> tuple[Download, Future[Any]]:
+        survey = studio.service.survey(request.path_params["id"])
+        snapshot = checked(studio.service.snapshot(survey), survey.people)
+        text, title = survey.plan.to_json(), survey.entry.title
+        work = (kept_estimates.of_file, snapshot.file, kept_estimates.write_report, text, title)
+        return studio.service.download(lambda out: studio.jobs.submit(*work, out))
+
+    async def report(request: Request) -> Response:
+        made, drawing = await run_in_threadpool(reported, request)
+        await finished(drawing, ANSWER_SECONDS, made)
+        # a file to keep: the page that it is has a style of its own
+        headers = {
+            "Content-Disposition": 'attachment; filename="report.html"',
+            "Cache-Control": "no-store",
+        }
+        return await run_in_threadpool(file_stream, made, "text/html; charset=utf-8", headers)
 
     async def download(request: Request) -> Response:
         made, drawing = await run_in_threadpool(started, request)
@@ -53,7 +70,8 @@ def routes(studio: Studio) -> list[Route]:
         return await run_in_threadpool(file_stream, made, TYPES[kind], headers)
 
     return [
-        Route("/watch/{id:str}/table.{kind:str}", studio.access.page(download), methods=["GET"])
+        Route("/watch/{id:str}/report.html", studio.access.page(report), methods=["GET"]),
+        Route("/watch/{id:str}/table.{kind:str}", studio.access.page(download), methods=["GET"]),
     ]
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from sottovoce.ground.extras import imported
 from sottovoce.pages.charts import inline
 from sottovoce.pages.figures import INTERVAL_LEVEL
+from sottovoce.pages.survey_page import MAX_TITLE, report
+from sottovoce.protocol.plan import Plan
 from sottovoce.results.estimate import Estimate, Table
 from sottovoce.results.spreadsheets import FIGURES, cells_of, table_csv
 from sottovoce.service.serialized import kept_in
@@ -29,6 +31,12 @@ def warm() -> None:
 def of_file(file: Path, work: Callable[..., Any], *args: Any) -> Any:
     """What one of the functions below makes of the estimate in a file."""
     return work(kept_in(file).estimate, *args)
+
+
+def write_report(estimate: Estimate, plan_text: str, title: str, out: Path) -> None:
+    """The report of a survey, on one page."""
+    plan = Plan.from_json(plan_text)
+    out.write_text(report(plan, estimate, title=title[:MAX_TITLE] or None).html, encoding="utf-8")
 
 
 def write_download(estimate: Estimate, names: Sequence[str], kind: str, out: Path) -> None:

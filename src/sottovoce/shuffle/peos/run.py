@@ -182,7 +182,12 @@ def peos_run(
     )
     # in a thread, so that a notebook, whose own loop runs already, can call this too
     with ThreadPoolExecutor(1) as pool:
-        told, costs = pool.submit(asyncio.run, run.whole_run(timeout)).result()
+        running = pool.submit(asyncio.run, run.whole_run(timeout))
+        try:
+            told, costs = running.result()
+        except BaseException:  # an interrupt, which the thread does not see
+            run.stop()
+            raise
     words = read_words(base64.b64decode(told["words"]), form.word_bits)
     return PeosResult(plan, form.reports(words), people, fakes, told["malformed"], costs)
 
@@ -203,6 +208,7 @@ class _PeosProcesses:
         self._keys = {pair: os.urandom(LINK_KEY_BYTES) for pair in combinations(numbers, 2)}
         self._processes: dict[int, subprocess.Popen[str]] = {}
         self._readers = ThreadPoolExecutor(self.parties + 1)
+        self._is_over = False
 
     def _key(self, one: int, other: int) -> bytes:
         return self._keys[min(one, other), max(one, other)]
@@ -216,11 +222,16 @@ class _PeosProcesses:
         except (OSError, EOFError):
             raise PartyStopped(LOST) from None
         finally:
-            for process in self._processes.values():
-                process.kill()
+            self.stop()
             self._readers.shutdown()  # each reader comes to the end of what a process said
             for process in self._processes.values():
                 process.communicate()
+
+    def stop(self) -> None:
+        """End all parties, and so the shuffle; none is started any more."""
+        self._is_over = True
+        for process in list(self._processes.values()):
+            process.kill()
 
     async def _run(self) -> tuple[dict[str, Any], PeosCosts]:
         server = server_of(self.parties)
@@ -262,6 +273,8 @@ class _PeosProcesses:
             raise next(iter(_reasons(done)), _OtherLost(LOST))
 
     def _start(self, number: int) -> subprocess.Popen[str]:
+        if self._is_over:
+            raise PartyStopped(LOST)
         keys = {
             other: self._key(number, other) for other in range(self.parties + 2) if other != number
         }

@@ -45,12 +45,27 @@ function signsAsk({ attributes, blocks }, cohort, sizes) {
   throw new Error("The report does not fit the plan");
 }
 
+/** The order of a cohort's set among blocks of views, and its rank among all sets of that order. */
+function viewOf(blocks, cohort) {
+  let left = BigInt(cohort);
+  for (const { order, runs } of blocks) {
+    let rank = 0n;
+    for (const [place, count] of runs.split(" ").map(BigInt).entries()) {
+      if (place % 2 && left < count) return { order, rank: rank + left };
+      if (place % 2) left -= count;
+      rank += count;
+    }
+  }
+  throw new Error("The report does not fit the plan");
+}
+
 /** A cohort's asks: the attributes, the masks of each sign that mixes them (none for plain cells), the oracle. */
 export function asksOf({ cohorts: family }, cohort, sizes) {
   if (family.family === "signs") return [signsAsk(family, cohort, sizes)];
-  if (family.family === "subsets") {
-    const { attributes, order, oracles } = family;
-    const { members } = unranked(BigInt(cohort), attributes.map(() => 1n), order);
+  if (family.family === "subsets" || family.family === "views") {
+    const { attributes, oracles } = family;
+    const { order, rank } = family.blocks ? viewOf(family.blocks, cohort) : { order: family.order, rank: BigInt(cohort) };
+    const { members } = unranked(rank, attributes.map(() => 1n), order);
     const names = members.map((place) => attributes[place]);
     const size = names.reduce((cells, name) => cells * sizes.get(name), 1n);
     return [{ names, products: null, oracle: oracles.find((oracle) => BigInt(oracle.size) === size) }];

@@ -33,8 +33,9 @@ class Expansion:
 
     constant: float
     singles: dict[int, Floats]  # by axis the weight of each state
-    pairs: dict[tuple[int, int], Floats]  # by pair the weight of each combination, without the
-    # part that either dimension has alone
+    # by pair products of weights of states, whose sum is meant, without the part that either
+    # dimension has alone
+    pairs: dict[tuple[int, int], list[tuple[Floats, Floats]]]
     variance: float  # of what pairs do not tell
 
 
@@ -83,7 +84,7 @@ def expanded(axes: Sequence[int], shares: Floats, weights: Sequence[Floats]) -> 
     for i, j in combinations(range(len(axes)), 2):
         count = len(centred[i]) * len(centred[j])
         own = found[at : at + count].reshape(len(centred[i]), len(centred[j]))
-        pairs[axes[i], axes[j]] = centred[i].T @ own @ centred[j]
+        pairs[axes[i], axes[j]] = list(zip(centred[i], own @ centred[j], strict=True))
         at += count
     spread = INTERACTION_SCALE**2 * _interactions(left.reshape(p.shape))
     return Expansion(float(found[0]), singles, pairs, spread)

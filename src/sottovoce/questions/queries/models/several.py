@@ -17,6 +17,7 @@ from sottovoce.questions.queries.models.interactions import expanded, is_small
 from sottovoce.questions.queries.models.line import LINE_SEED, LineTable, fit_line
 from sottovoce.questions.queries.models.planes import Halving, Plane, part_sums, rake
 from sottovoce.questions.queries.models.tails import normal_weights
+from sottovoce.questions.queries.models.unbiased import UnbiasedLine
 from sottovoce.questions.queries.models.wide import WidePlane
 
 PAIR_BLOCKS = 32  # parts of each axis, of two dimensions
@@ -105,13 +106,10 @@ class StateFit:
         found = expanded(self.axes, self.shares, [each.levels for each in self.states])
         codes = {axis: each.codes for axis, each in zip(self.axes, self.states, strict=True)}
         singles = {axis: weights[codes[axis]] for axis, weights in found.singles.items()}
-        pairs = {}
-        for (x, y), weights in found.pairs.items():
-            # a row of the weights for each state of x
-            pairs[x, y] = [
-                ((codes[x] == state).astype(float), row[codes[y]])
-                for state, row in enumerate(weights)
-            ]
+        pairs = {
+            (x, y): [(u[codes[x]], v[codes[y]]) for u, v in products]
+            for (x, y), products in found.pairs.items()
+        }
         return TermParts(found.constant, singles, pairs, found.variance)
 
 
@@ -283,7 +281,7 @@ class SeveralTable(FittedTable):
             line = self.lines[axis].unbiased
             if line is None:
                 return None
-            known = Joint(*line.sums(np.stack([weights for _, weights in parts], axis=1)))
+            known = _line_sums(line, np.stack([weights for _, weights in parts], axis=1))
             _add(known, [number for number, _ in parts], values, covariance)
         for pair, several in doubles.items():
             known = self._wide(*pair).joint([(u, v) for _, u, v in several])
@@ -380,8 +378,20 @@ class SeveralTable(FittedTable):
         return States(levels, codes, np.stack(holds, axis=1))
 
 
+def _line_sums(line: UnbiasedLine, chosen: Floats) -> Joint:
+    """Sums of weights (size, sums); what all codes say answers many of them."""
+    if chosen.shape[1] <= chosen.shape[0]:
+        return Joint(*line.sums(chosen))
+    codes, together = line.sums(np.eye(len(chosen)))
+    return Joint(codes @ chosen, chosen.T @ together @ chosen)
+
+
 def _add(known: Joint, numbers: Sequence[int], values: Floats, covariance: Floats) -> None:
     """Add parts of terms, which err with no other part, in place."""
+    if len(set(numbers)) == len(numbers):  # as of ranges, one part of each term
+        values[numbers] += known.values
+        covariance[np.ix_(numbers, numbers)] += known.covariance
+        return
     maps = np.zeros((len(numbers), values.size))
     maps[np.arange(len(numbers)), numbers] = 1.0
     values += known.values @ maps
