@@ -81,9 +81,8 @@ def checked_kind(thing: Any, what: str) -> type[Oracle]:
     if inspect.isabstract(thing):
         lacking = ", ".join(sorted(thing.__abstractmethods__))
         raise InvalidInput(f"{what} is not a whole oracle: it lacks {lacking}")
-    names = getattr(thing, "names", None)
-    is_named = isinstance(names, tuple) and len(names) > 0
-    if not is_named or not all(isinstance(name, str) and NAME.fullmatch(name) for name in names):
+    names = getattr(thing, "names", ())
+    if not isinstance(names, tuple) or not names or not all(map(_is_name, names)):
         raise InvalidInput(
             f"{what}: names must be a tuple of names such as ('my-oracle',), of lower-case "
             "letters, digits and hyphens"
@@ -91,6 +90,10 @@ def checked_kind(thing: Any, what: str) -> type[Oracle]:
     if not isinstance(getattr(thing, "about", None), str):
         raise InvalidInput(f"{what}: about must be one line that says what it is")
     return thing
+
+
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and NAME.fullmatch(name) is not None
 
 
 def require(name: str, package: Any, taken: Collection[str]) -> None:
