@@ -159,15 +159,12 @@ def test_a_proposal_says_no_more_of_one_person_than_it_must(tmp_path: Path) -> N
 def test_columns_that_are_neither_text_nor_numbers_are_left_out(
     sottovoce: Command, tmp_path: Path
 ) -> None:
-    latin, odd = tmp_path / "latin.csv", tmp_path / "odd.parquet"
-    latin.write_bytes("age;town\r\n1;Köln\r\n2;Ulm\r\n".encode("cp1252"))
+    odd = tmp_path / "odd.parquet"
     pair = [{"a": 1}, {"a": 2}]
     pq.write_table(pa.table({"age": [1, 2], "pair": pair, "raw": [b"a", b"b"]}), odd)
-    for path, left_out in ((latin, {"town": "UTF-8"}), (odd, {"pair": "struct", "raw": "UTF-8"})):
-        said = json.loads(sottovoce("survey", path, "--json").out)
-        assert list(said["schema"]) == ["age"]
-        assert said["left_out"].keys() == left_out.keys()
-        assert all(words in said["left_out"][name] for name, words in left_out.items())
+    said = json.loads(sottovoce("survey", odd, "--json").out)
+    assert list(said["schema"]) == ["age"]
+    assert said["left_out"] == {"pair": "values of type struct<a: int64>", "raw": "bytes, not text"}
 
 
 @pytest.mark.parametrize(

@@ -174,10 +174,9 @@ def _column(name: str, table: Any, bins: int, values: int) -> ProposedColumn:
         return ProposedColumn(name, None, "dates or times: make years, months or hours of them")
     is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if not (is_text or pa.types.is_boolean(column.type) or _is_number(pa, column.type)):
-        reason = f"values of type {column.type}"
-        if pa.types.is_binary(column.type):
-            reason = "bytes that are not UTF-8: save the file as UTF-8"
-        return ProposedColumn(name, None, reason)
+        is_bytes = pa.types.is_binary(column.type)
+        told = "bytes, not text" if is_bytes else f"values of type {column.type}"
+        return ProposedColumn(name, None, told)
     people = len(column)
     if pa.types.is_floating(column.type):
         column = pa.array(column.to_numpy(), from_pandas=True)  # NaN is no answer
