@@ -46,20 +46,22 @@ def test_the_help_of_every_command_is_shown(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture(scope="module")
 def survey(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("survey")
-    plan = sv.plan(SCHEMA, sv.Marginals(up_to=2, method="calm"), epsilon=4, people=2000)
-    (folder / "plan.json").write_text(plan.text, encoding="utf-8")
     crowd = {"farbe": [LABELS[place % 4] for place in range(2000)], "b": [True, False] * 1000}
-    sv.simulate(plan, crowd, seed=1).write(folder / "reports.parquet")
+    pairs = sv.Marginals(up_to=2, method="calm")
+    for name, question in (("plan", sv.Frequencies("farbe")), ("pairs", pairs)):
+        plan = sv.plan(SCHEMA, question, epsilon=4, people=2000)
+        (folder / f"{name}.json").write_text(plan.text, encoding="utf-8")
+        sv.simulate(plan, crowd, seed=1).write(folder / f"{name}.parquet")
     return folder
 
 
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
-        (("estimate", "plan.json", "reports.parquet", "--plot", "all.svg"), "\\u0441\\u0435"),
-        (("tree", "plan.json", "reports.parquet"), "`-- "),
+        (("estimate", "plan.json", "plan.parquet", "--plot", "all.svg"), "\\u0441\\u0435"),
+        (("tree", "pairs.json", "pairs.parquet"), "`-- "),
         (("audit", "plan.json", "--draws", "1000"), "PASS plan"),
-        (("estimate", "plan.json", "reports.parquet", "--marginal", "x"), "error: "),
+        (("estimate", "plan.json", "plan.parquet", "--marginal", "x"), "error: "),
     ],
 )
 def test_what_windows_lacks_is_written_out(
@@ -72,7 +74,7 @@ def test_what_windows_lacks_is_written_out(
 
 
 def test_json_is_the_same_on_windows(survey: Path) -> None:
-    said = told(survey, "estimate", "plan.json", "reports.parquet", "--marginal", "farbe", "--json")
+    said = told(survey, "estimate", "plan.json", "plan.parquet", "--marginal", "farbe", "--json")
     (table,) = json.loads(said)["tables"]
     assert [row["value"] for row in table["rows"]] == LABELS
 

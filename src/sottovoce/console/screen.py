@@ -17,8 +17,8 @@ _DRAWN = str.maketrans("─│└├±…", "-|`+~.")
 def plain(wrong: UnicodeError) -> tuple[str, int]:
     r"""Stand-ins for what an encoding cannot say: lines by lines, all else by escapes.
 
-    >>> "└─ серый".encode("cp1252", errors="sottovoce").decode()
-    '`- \u0441\u0435\u0440\u044b\u0439'
+    >>> print("└─ серый".encode("cp1252", errors="sottovoce").decode())
+    `- \u0441\u0435\u0440\u044b\u0439
     """
     if not isinstance(wrong, UnicodeEncodeError):
         raise wrong
