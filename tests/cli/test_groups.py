@@ -112,3 +112,18 @@ def test_waves_of_one_plan_are_told_what_a_device_remembers(
     assert "both waves are of one plan, so the people must be others" in done.out
     refused(sottovoce("change", *wave, wave[1], "-q"), "are the same reports")
     refused(sottovoce("change", *wave, other, "--same-people", "-q"), "a plan of its own")
+
+
+def test_a_change_leaves_out_what_a_wave_was_not_asked(
+    sottovoce: Command, wave: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """The only person of a wave is asked about one pair; a change of the rest is not made up."""
+    plan = sv.Plan.from_json(wave[0].read_bytes())
+    few, one = tmp_path / "few.sva", {name: column[:1] for name, column in people(0.6).items()}
+    total = sv.Aggregate(plan).add(sv.simulate(plan, one, seed=9))
+    few.write_bytes(total.to_bytes())
+    unasked = [names for names, table in total.estimate().tables.items() if table.unasked]
+    done = sottovoce("change", *wave, few, "--json", "-q")
+    assert done.err.count("Left out, as not asked in both") == len(unasked) > 0
+    told = json.loads(done.out)
+    assert len(told["tables"]) == len(total.estimate().tables) - len(unasked) > 0

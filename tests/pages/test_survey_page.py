@@ -159,6 +159,18 @@ def test_a_page_of_another_survey_or_of_nobody_is_refused() -> None:
         sv.report(total.plan, total, level=1)
 
 
+def test_a_number_that_nobody_was_asked_about_leaves_the_page_whole() -> None:
+    schema = sv.Schema(age=sv.Ordinal(0, 99, bins=5), tea=sv.Boolean())
+    plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=2.0, people=1000)
+    for seed in range(64):
+        total = sv.Aggregate(plan).add(sv.simulate(plan, {"age": [7], "tea": [True]}, seed=seed))
+        if total.estimate().marginal("age").unasked:
+            break
+    page = sv.report(plan, total)
+    assert "never asked: age" in page.html
+    assert "Mean <b>" not in page.html
+
+
 def test_in_a_notebook_it_stands_in_a_frame(tmp_path: Any) -> None:
     total = aggregate("frequencies")
     page = sv.report(total.plan, total)

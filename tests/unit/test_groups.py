@@ -280,6 +280,10 @@ def test_what_was_never_asked_together_is_refused() -> None:
     found = known(chain((2, 2, 3), seed=2), 1e-4, unheard=[(0, 2)])
     with pytest.raises(InvalidInput, match="never asked: a x c"):
         found.within("c", {"a": found.marginal("a").labels[0]})
+    heard = known(chain((2, 2, 3), seed=2), 1e-4)
+    for earlier, later in ((found, heard), (heard, found)):
+        with pytest.raises(InvalidInput, match="change: never asked: a x c"):
+            later.change_since(earlier, "a", "c")
 
 
 @pytest.mark.parametrize("method", ["inp-ht", "latent"])

@@ -219,7 +219,8 @@ def change(
     first = heard(made, before, quiet).estimate()
     second = heard(later, after, quiet).estimate()
     names = [tuple(listed(each)) for each in marginal or []]
-    tables = [second.change_since(first, *each) for each in names or first.tables]
+    asked = names or _asked_in_both(first, second)
+    tables = [second.change_since(first, *each) for each in asked]
     if as_json:
         told: dict[str, Any] = {"before": made.id, "after": later.id, "level": level}
         rows = [
@@ -231,6 +232,20 @@ def change(
     _print_changes(tables, level, population)
     if is_same:
         typer.echo(SAME_PLAN)
+
+
+def _asked_in_both(first: Estimate, second: Estimate) -> list[tuple[str, ...]]:
+    """The tables of which both waves say something; all if there is none, which is refused."""
+    left_out = [
+        names
+        for names in first.tables
+        if first.marginal(*names).unasked or second.marginal(*names).unasked
+    ]
+    if len(left_out) == len(first.tables):
+        return list(first.tables)
+    for names in left_out:
+        typer.echo(f"Left out, as not asked in both: {visible(', '.join(names))}", err=True)
+    return [names for names in first.tables if names not in left_out]
 
 
 def _print_changes(tables: Sequence[Table], level: float, population: bool) -> None:

@@ -165,6 +165,9 @@ def wave_differences(before: Table, after: Table) -> Differences:
         raise InvalidInput(
             f"change: the values of {', '.join(after.attributes)} are not the same in both waves"
         )
+    for table in (before, after):
+        if table.unasked:
+            raise InvalidInput(f"change: {table.unasked}")
     variances = after.variances + before.variances
     spread = DifferenceSpread(partial(_wave_sides, before, after), len(after))
     sampling = sum(
