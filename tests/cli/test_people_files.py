@@ -85,7 +85,11 @@ def test_from_a_table_to_an_estimate(sottovoce: Command, source: Path, tmp_path:
     assert age.other == -1
     assert age.labels()[:1] == ["-1"]
     assert sottovoce("plan", survey, "-o", plan).code == 0
-    refused(sottovoce("whisper", plan, source, "-o", reports), "is not an attribute of the plan")
+    refused(
+        sottovoce("whisper", plan, source, "-o", reports),
+        "is not an attribute of the plan",
+        "--ignore '*'",
+    )
     done = sottovoce("whisper", plan, source, "-o", reports, "--ignore", "*", "--seed", "1")
     assert done.code == 0
     assert "300 reports" in done.out
@@ -214,3 +218,13 @@ def test_all_bad_rows_are_counted_without_their_values(
     refused(sottovoce("whisper", plan, people, "-o", output, "--separator", ","), "column 1")
     assert sottovoce("whisper", plan, people, "-o", output, "--ignore", "note").code == 0
     refused(sottovoce("whisper", plan, people, "-o", output, "--ignore", "nbte"), "ignore (nbte)")
+
+
+@pytest.mark.parametrize("text", ["größe;kind\n1;2\n", "size;kind\nMüller;x\nMaier;y\n"])
+def test_a_file_of_another_encoding_is_refused(
+    sottovoce: Command, tmp_path: Path, text: str
+) -> None:
+    """Of names as of cells, by all that read tables."""
+    path = tmp_path / "older.csv"
+    path.write_text(text, encoding="cp1252")
+    refused(sottovoce("survey", path), 'spreadsheets save it as "CSV UTF-8"')

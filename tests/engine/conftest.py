@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from sottovoce.engine import jobs
+from tests.engine.cluster import ROOT
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _workers_import_tests() -> Iterator[None]:
+    """Before anything starts a Java process: the first one serves all tests of this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from sottovoce.engine.jobs import fold_jobs
 from sottovoce.engine.tasks import FoldTask
 from sottovoce.ground.errors import ClusterError, CorruptReport, InvalidInput, PlanMismatch
 from tests.engine import work
-from tests.engine.cluster import ROOT, needs_spark
+from tests.engine.cluster import needs_spark
 from tests.engine.commands import run_command
 from tests.engine.plans import PLANS, plan_of, put_files, reports_of, write_files
 from tests.shipping.object_store import serving
@@ -28,10 +28,8 @@ pytestmark = needs_spark
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[TaskEngine]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(ROOT))  # workers import tests, too
-        with open_engine("spark", "local[2]") as opened:
-            yield opened
+    with open_engine("spark", "local[2]") as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("name", PLANS)

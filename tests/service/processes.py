@@ -23,7 +23,7 @@ class Running:
 
     @property
     def url(self) -> str:
-        return "http://" + self.first.partition("http://")[2].removesuffix("/studio")
+        return self.first.removeprefix("Listening at ").removesuffix("/studio")
 
     @property
     def port(self) -> int:
@@ -46,22 +46,24 @@ def running(
     arguments: Sequence[str],
     settings: Mapping[str, str] | None = None,
     command: Sequence[str] = COMMAND,
+    log: Path = Path(os.devnull),
 ) -> Iterator[Running]:
     """A collector that listens, until the block ends; then it is told to stop,
-    and must end well.
+    and must end well. ``log``: where its log goes.
     """
-    process = subprocess.Popen(
-        [*command, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment(**(settings or {})),
-        cwd=Path(__file__).parents[2],
-    )
+    with log.open("w") as errors:
+        process = subprocess.Popen(
+            [*command, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environment(**(settings or {})),
+            cwd=Path(__file__).parents[2],
+        )
     try:
         assert process.stdout is not None
         first = process.stdout.readline().strip()
-        assert first.startswith("Listening at http://"), first or "it did not start"
+        assert first.startswith("Listening at http"), first or "it did not start"
         yield Running(process, first)
     finally:
         process.send_signal(signal.SIGTERM)

@@ -15,6 +15,7 @@ from sottovoce.cli import (  # noqa: F401  (they add their commands)
     folding,
     groups,
     marginals,
+    oracle_checks,
     people,
     peos,
     popular,

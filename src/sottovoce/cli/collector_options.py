@@ -124,3 +124,29 @@ BatchesOption = Annotated[
         help="Where batches of shuffled plans wait; by default a file beside that of the store.",
     ),
 ]
+CertificateFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--certificate",
+        metavar="PEM",
+        envvar="SOTTOVOCE_CERTIFICATE",
+        help="Speak HTTPS with this certificate, without a proxy; needs --certificate-key.",
+    ),
+]
+CertificateKey = Annotated[
+    Path | None,
+    typer.Option(
+        "--certificate-key",
+        metavar="PEM",
+        envvar="SOTTOVOCE_CERTIFICATE_KEY",
+        help="The certificate's private key.",
+    ),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        envvar="SOTTOVOCE_VERBOSE",
+        help="Log what happens, not only what goes wrong.",
+    ),
+]

@@ -385,6 +385,9 @@ def compare_oracles(
         str | None, typer.Option("--oracles", metavar="a,b", help="Some; by default all that fit.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 1,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -393,22 +396,33 @@ def compare_oracles(
     Prints it beside theory, with seconds and bytes per report.
 
     Example:  sottovoce compare oracles --size 64 --epsilon 0.5,1 --people 100000 --runs 10
-              --oracles grr,olh
+              --oracles grr,olh --plot errors.svg
     """
     from sottovoce import measure
     from sottovoce.console.progress import progress
 
+    if plot is not None:
+        from sottovoce.results.plots import check_ending
+
+        check_ending(str(plot))  # before the long part
     chosen = listed(names) if names else None
     epsilons = listed(epsilon)
     total = runs * len(epsilons) * len(chosen or measure.fitting(size))
     with progress("comparing", total, quiet) as advance:
         rows = list(measure.compare_oracles(chosen, size, epsilons, people, runs, seed, advance))
+    if plot is not None:
+        from sottovoce.measure.pictures import oracle_errors
+        from sottovoce.results.plots import save
+
+        save(oracle_errors(rows), str(plot))
     if as_json:
         print_json([row.to_json() for row in rows])
         return
     from sottovoce.console.tables import comparison_table, console
 
     console().print(comparison_table(rows))
+    if plot is not None:
+        typer.echo(f"Drawn: {plot}")
 
 
 def listed(text: str) -> list[str]:

@@ -11,6 +11,8 @@ import typer
 from sottovoce.cli.collector_options import (
     Address,
     BatchesOption,
+    CertificateFile,
+    CertificateKey,
     CollectorKey,
     Host,
     Metrics,
@@ -24,6 +26,7 @@ from sottovoce.cli.collector_options import (
     StoreOption,
     StoreUrl,
     Totals,
+    Verbose,
 )
 from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, SeriesFile, app, print_json
 from sottovoce.cli.people import Ignored, Separator, read_ignored, read_separator
@@ -66,6 +69,8 @@ def serve(
     key: CollectorKey = None,
     batches: BatchesOption = None,
     oldest_days: OldestDays = 30.0,
+    certificate: CertificateFile = None,
+    certificate_key: CertificateKey = None,
 ) -> None:
     """Collect reports over HTTP.
 
@@ -86,6 +91,7 @@ def serve(
         _settings(rate_limit, origin, proxy, metrics, oldest_days),
         has_pages=False,
         last_hop=None if key is None else (key, batches),
+        certificates=(certificate, certificate_key),
     )
 
 
@@ -105,6 +111,9 @@ def studio(
     batches: BatchesOption = None,
     oldest_days: OldestDays = 30.0,
     totals: Totals = None,
+    certificate: CertificateFile = None,
+    certificate_key: CertificateKey = None,
+    verbose: Verbose = False,
 ) -> None:
     """Make surveys, take part and watch, in a browser.
 
@@ -124,6 +133,8 @@ def studio(
 
     Example:  sottovoce studio --store sqlite:///survey.db
 
+    Example:  sottovoce studio --host 0.0.0.0 --certificate room.pem --certificate-key room.key
+
     Example:  sottovoce studio --store sqlite:///totals.db --totals /mnt/collected
     """
     _run(
@@ -135,6 +146,8 @@ def studio(
         has_pages=True,
         last_hop=None if key is None else (key, batches),
         totals=totals,
+        certificates=(certificate, certificate_key),
+        is_quiet=not verbose,
     )
 
 
@@ -169,9 +182,11 @@ def _run(
     has_pages: bool,
     last_hop: tuple[Path, str | None] | None = None,
     totals: str | None = None,
+    certificates: tuple[Path | None, Path | None] = (None, None),
+    is_quiet: bool = False,
 ) -> None:
     """A collector, with the studio's pages or without; the last hop of shuffled plans, if it has
-    their key.
+    their key; by HTTPS, if it has a certificate and the key of that.
     """
     from sottovoce.cli.collector_keys import (
         check_collector_keys,
@@ -180,6 +195,7 @@ def _run(
     )
     from sottovoce.console.surveys import read_plan
     from sottovoce.service.app import make_app
+    from sottovoce.service.certificates import Certificate
     from sottovoce.service.server import run
     from sottovoce.service.survey_service import SurveyService
     from sottovoce.service.totals_watcher import TotalsWatcher
@@ -190,6 +206,7 @@ def _run(
         from sottovoce.studio.app import add_studio
 
         require_extra("analysis", "studio")
+    certificate = Certificate.read(*certificates)
     made = [read_plan(path) for path in plans]
     if totals is not None:
         check_totals(totals)
@@ -213,27 +230,38 @@ def _run(
             if host in LOCAL_HOSTS and not settings.proxies:
                 code = access.new_code()
 
-        for note in notes_on_surveys(
+        notes = notes_on_surveys(
             store.entries(), public, has_pages=has_pages, shuffler=settings.shuffler
-        ):
-            typer.echo(f"Note: {note}", err=True)
+        )
 
         def listening(bound: int) -> None:
-            name = f"[{host}]" if ":" in host else host
-            page = f"http://{name}:{bound}{start}"
-            typer.echo(f"Listening at {page}")
-            if code is not None:
-                typer.echo(f"To log in, open this once: {page}/login?code={code}")
+            origin = _origin(host, bound, is_secure=certificate is not None)
+            _announce(origin + start, code, notes)
 
         if totals is not None:
             watcher = TotalsWatcher(store.address, totals)
-        run(served, host, port, listening)
+        run(served, host, port, listening, certificate=certificate, is_quiet=is_quiet)
     finally:
         if watcher is not None:
             watcher.stop()
         if batches is not None:
             batches.stop()
         store.close()
+
+
+def _origin(host: str, port: int, *, is_secure: bool) -> str:
+    """Where a server listens, as a URL."""
+    name = f"[{host}]" if ":" in host else host
+    return f"{'https' if is_secure else 'http'}://{name}:{port}"
+
+
+def _announce(page: str, code: str | None, notes: Sequence[str]) -> None:
+    """What whoever starts a collector reads: its address, before anything else."""
+    typer.echo(f"Listening at {page}")
+    if code is not None:
+        typer.echo(f"To log in, open this once: {page}/login?code={code}")
+    for note in notes:
+        typer.echo(f"Note: {note}", err=True)
 
 
 @app.command()

@@ -35,6 +35,9 @@ LISTEN_SECONDS = 10  # of an address that is asked whether anybody is there
 WORKER_SECONDS = 60  # until the first worker of a cluster takes part
 _CONNECT_PORT = 15002
 
+# What PySpark leaves behind a session of Connect; with it this process could have no other kind.
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
+
 # Of sessions that are started here. What executors get stands in Spark's own spark-defaults.conf.
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -91,8 +94,11 @@ class SparkEngine(TaskEngine):
         return iter([Piece(number, body) for number, body in pieces])
 
     def close(self) -> None:
-        if self._owns:
-            self._session.stop()
+        if not self._owns:
+            return
+        self._session.stop()
+        if _is_connect(self._session):
+            os.environ.pop(_CONNECT_MODE, None)
 
 
 def start_spark(master: str | None = None) -> SparkEngine:

@@ -85,7 +85,8 @@ def reading_table(name: str, path: Path) -> Iterator[None]:
         kind = (
             "a whole Parquet file"
             if path.suffix.lower() in PARQUET_ENDINGS
-            else "a CSV in UTF-8 with a header and rows of equal length"
+            else "a CSV in UTF-8 with a header and rows of equal length "
+            '(spreadsheets save it as "CSV UTF-8")'
         )
         raise InvalidInput(f"{name} ({path}) must be {kind}") from None
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import uvicorn
 
+from sottovoce.service.certificates import Certificate
 from sottovoce.service.connections import Connection
 from sottovoce.service.logs import log_to_stderr
 
@@ -38,21 +39,26 @@ def run(
     port: int,
     listening: Callable[[int], None] | None = None,
     to_the_minute: bool = False,
+    certificate: Certificate | None = None,
+    is_quiet: bool = False,
 ) -> None:
     """Serve until SIGINT or SIGTERM; then finish what has begun. ``listening`` is told the port.
 
-    With ``to_the_minute`` the log says of a time no more.
+    With ``to_the_minute`` the log says of a time no more; if ``is_quiet``, it holds what went wrong
+    alone. With a ``certificate`` the server speaks HTTPS, and nothing else.
     """
-    log_to_stderr(to_the_minute=to_the_minute)
+    log_to_stderr(logging.WARNING if is_quiet else logging.INFO, to_the_minute)
     for number in (
         signal.SIGTERM,
         signal.SIGINT,
     ):  # the server repeats the signal when it has stopped, and that is well
         signal.signal(number, lambda *_: None)
-    _Server(make_config(app, host, port), listening).run()
+    _Server(make_config(app, host, port, certificate), listening).run()
 
 
-def make_config(app: Any, host: str, port: int) -> uvicorn.Config:
+def make_config(
+    app: Any, host: str, port: int, certificate: Certificate | None = None
+) -> uvicorn.Config:
     """A web server that says nothing of its requests."""
     logging.getLogger("uvicorn.access").disabled = True
     return uvicorn.Config(
@@ -67,5 +73,7 @@ def make_config(app: Any, host: str, port: int) -> uvicorn.Config:
         limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=DRAIN,
+        ssl_certfile=None if certificate is None else certificate.certificate,
+        ssl_keyfile=None if certificate is None else certificate.key,
         proxy_headers=False,  # the application itself knows which proxies to believe
     )
