@@ -133,6 +133,40 @@ def test_sets_are_proposed_for_lists(tmp_path: Path) -> None:
     assert found.question["kind"] == "top-items"
 
 
+def test_a_proposal_says_no_more_of_one_person_than_it_must(tmp_path: Path) -> None:
+    """Names that nobody shares stay out of a small table's proposal; a lone value is pointed out,
+    in texts and in numbers, with and without a missing answer.
+    """
+    path = tmp_path / "people.csv"
+    cities = ["Bern"] * 5 + ["Oslo"] * 6 + ["Ulm"]
+    pays = [100] * 5 + [300] * 6 + [900]
+    table = {
+        "name": [f"{SECRET}{n}" for n in range(12)],
+        "city": cities,
+        "pay": pays,
+        "gap": [None, *cities[1:]],
+    }
+    pd.DataFrame(table).to_csv(path, index=False)
+    found = propose(path)
+    assert SECRET not in found.to_toml("1.0")
+    notes = {each.name: each.note for each in found.columns}
+    assert "everybody has another" in notes["name"]
+    lone = "1 of these is of one person alone: look whether that tells who it is"
+    assert notes["city"] == notes["pay"] == lone
+    assert notes["gap"].endswith(f'which is "no answer" here; {lone}')
+
+
+def test_columns_that_are_neither_text_nor_numbers_are_left_out(
+    sottovoce: Command, tmp_path: Path
+) -> None:
+    odd = tmp_path / "odd.parquet"
+    pair = [{"a": 1}, {"a": 2}]
+    pq.write_table(pa.table({"age": [1, 2], "pair": pair, "raw": [b"a", b"b"]}), odd)
+    said = json.loads(sottovoce("survey", odd, "--json").out)
+    assert list(said["schema"]) == ["age"]
+    assert said["left_out"] == {"pair": "values of type struct<a: int64>", "raw": "bytes, not text"}
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

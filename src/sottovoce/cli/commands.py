@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ import typer
 from sottovoce import __version__
 from sottovoce.cli.engines import EngineName, Master
 from sottovoce.cli.examples import EXAMPLES
-from sottovoce.console.screen import say
+from sottovoce.console.screen import say, says_all
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import json_visible
 
@@ -465,7 +466,9 @@ def print_json(data: Any) -> None:
 
 
 def _json(data: Any) -> str:
-    return json_visible(json.dumps(_finite(data), ensure_ascii=False, allow_nan=False))
+    # escapes where standard output lacks signs: what is read from it is the same
+    is_ascii = not says_all(sys.stdout.encoding)
+    return json_visible(json.dumps(_finite(data), ensure_ascii=is_ascii, allow_nan=False))
 
 
 def _finite(data: Any) -> Any:

@@ -424,11 +424,11 @@ def save(chart: Any, path: str) -> None:
         if kind == ".png":
             draft.write_bytes(vl_convert.vegalite_to_png(chart.to_json(), scale=2))
         elif kind == ".svg":
-            draft.write_text(svg(chart))
+            draft.write_text(svg(chart), encoding="utf-8")
         elif kind == ".html":
             page = vl_convert.vegalite_to_html(chart.to_json(), bundle=True)
             # of the scripts in the page, which leave it out
             licence = VEGA_LICENCE.read_text(encoding="utf-8")
             draft.write_text(f"{page}\n<!--\n{licence}-->\n", encoding="utf-8")
         else:
-            draft.write_text(chart.to_json())
+            draft.write_text(chart.to_json(), encoding="utf-8")
