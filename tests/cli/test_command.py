@@ -34,6 +34,7 @@ COMMANDS = (
     "key new",
     "shuffler",
     "spotcheck",
+    "check-oracle",
 )
 
 

@@ -85,7 +85,11 @@ def test_from_a_table_to_an_estimate(sottovoce: Command, source: Path, tmp_path:
     assert age.other == -1
     assert age.labels()[:1] == ["-1"]
     assert sottovoce("plan", survey, "-o", plan).code == 0
-    refused(sottovoce("whisper", plan, source, "-o", reports), "is not an attribute of the plan")
+    refused(
+        sottovoce("whisper", plan, source, "-o", reports),
+        "is not an attribute of the plan",
+        "--ignore '*'",
+    )
     done = sottovoce("whisper", plan, source, "-o", reports, "--ignore", "*", "--seed", "1")
     assert done.code == 0
     assert "300 reports" in done.out
@@ -127,6 +131,40 @@ def test_sets_are_proposed_for_lists(tmp_path: Path) -> None:
     found = propose(path)
     assert found.schema == {"basket": sv.Items(["milk", "tea"])}
     assert found.question["kind"] == "top-items"
+
+
+def test_a_proposal_says_no_more_of_one_person_than_it_must(tmp_path: Path) -> None:
+    """Names that nobody shares stay out of a small table's proposal; a lone value is pointed out,
+    in texts and in numbers, with and without a missing answer.
+    """
+    path = tmp_path / "people.csv"
+    cities = ["Bern"] * 5 + ["Oslo"] * 6 + ["Ulm"]
+    pays = [100] * 5 + [300] * 6 + [900]
+    table = {
+        "name": [f"{SECRET}{n}" for n in range(12)],
+        "city": cities,
+        "pay": pays,
+        "gap": [None, *cities[1:]],
+    }
+    pd.DataFrame(table).to_csv(path, index=False)
+    found = propose(path)
+    assert SECRET not in found.to_toml("1.0")
+    notes = {each.name: each.note for each in found.columns}
+    assert "everybody has another" in notes["name"]
+    lone = "1 of these is of one person alone: look whether that tells who it is"
+    assert notes["city"] == notes["pay"] == lone
+    assert notes["gap"].endswith(f'which is "no answer" here; {lone}')
+
+
+def test_columns_that_are_neither_text_nor_numbers_are_left_out(
+    sottovoce: Command, tmp_path: Path
+) -> None:
+    odd = tmp_path / "odd.parquet"
+    pair = [{"a": 1}, {"a": 2}]
+    pq.write_table(pa.table({"age": [1, 2], "pair": pair, "raw": [b"a", b"b"]}), odd)
+    said = json.loads(sottovoce("survey", odd, "--json").out)
+    assert list(said["schema"]) == ["age"]
+    assert said["left_out"] == {"pair": "values of type struct<a: int64>", "raw": "bytes, not text"}
 
 
 @pytest.mark.parametrize(
@@ -214,3 +252,13 @@ def test_all_bad_rows_are_counted_without_their_values(
     refused(sottovoce("whisper", plan, people, "-o", output, "--separator", ","), "column 1")
     assert sottovoce("whisper", plan, people, "-o", output, "--ignore", "note").code == 0
     refused(sottovoce("whisper", plan, people, "-o", output, "--ignore", "nbte"), "ignore (nbte)")
+
+
+@pytest.mark.parametrize("text", ["größe;kind\n1;2\n", "size;kind\nMüller;x\nMaier;y\n"])
+def test_a_file_of_another_encoding_is_refused(
+    sottovoce: Command, tmp_path: Path, text: str
+) -> None:
+    """Of names as of cells, by all that read tables."""
+    path = tmp_path / "older.csv"
+    path.write_text(text, encoding="cp1252")
+    refused(sottovoce("survey", path), 'spreadsheets save it as "CSV UTF-8"')

@@ -106,6 +106,8 @@ def test_urls_are_as_good_as_paths(tmp_path: Path) -> None:
         engine.fold(plan, "ftp://somebody:secret@host/reports")
     with pytest.raises(InvalidInput, match="ftp://host/reports"):
         engine.fold(plan, "ftp://somebody:secret@host/reports")
+    with pytest.raises(InvalidInput, match=r"^reports \(s3://\.\.\.\) must be a URL"):
+        engine.fold(plan, "s3://somebody:secret@[host/reports")
 
 
 def test_an_object_store_is_read_in_place() -> None:
@@ -151,6 +153,10 @@ def test_a_simulated_crowd_is_the_same_in_one_table_and_in_blocks(tmp_path: Path
     assert sv.Reports.concat(stream(tmp_path)) == reports
     with pytest.raises(InvalidInput, match=r"folder .* must be one that exists"):
         engine.simulate(plan, work.yes_or_no, people, 5, tmp_path / "no")
+    # other slots cut the crowd into other files, and both would be read
+    with pytest.raises(InvalidInput, match=r"folder .* must hold no reports of the plan yet"):
+        LocalEngine(1).simulate(plan, work.yes_or_no, people, 5, tmp_path)
+    assert sv.Reports.concat(stream(tmp_path)) == reports
 
 
 def test_each_gives_the_results_in_the_order_of_the_jobs() -> None:

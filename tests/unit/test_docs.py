@@ -109,7 +109,7 @@ def test_links_in_the_documents_lead_somewhere() -> None:
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         ROOT / "CHANGELOG.md",
-        *DOCS.glob("*.md"),
+        *DOCS.rglob("*.md"),
     ]:
         for link in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text()):
             if "://" not in link:

@@ -113,3 +113,11 @@ def test_an_interrupt_as_soon_as_a_draft_is_there_leaves_none(
     with pytest.raises(KeyboardInterrupt), making(tmp_path / "out"):
         pass
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_is_no_place_for_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for place in (".", "..", tmp_path):
+        with pytest.raises(InvalidInput, match="must be a file, and is a folder"), replacing(place):
+            pass
+    assert not list(tmp_path.iterdir())

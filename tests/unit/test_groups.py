@@ -280,3 +280,29 @@ def test_what_was_never_asked_together_is_refused() -> None:
     found = known(chain((2, 2, 3), seed=2), 1e-4, unheard=[(0, 2)])
     with pytest.raises(InvalidInput, match="never asked: a x c"):
         found.within("c", {"a": found.marginal("a").labels[0]})
+
+
+@pytest.mark.parametrize("method", ["inp-ht", "latent"])
+def test_who_gave_no_answer_is_in_no_average(method: str) -> None:
+    """Half of the people say nothing, which -1 stands for; the page leaves it out by itself."""
+    draw = np.random.default_rng(1)
+    ages = np.where(draw.random(20_000) < 0.5, -1, draw.integers(20, 60, 20_000))
+    age = sv.Ordinal(-1, 59, bins=[-1, 0, 20, 30, 40, 50], other=-1)
+    schema = sv.Schema(age=age, car=sv.Boolean())
+    people = {"age": ages, "car": draw.random(20_000) < 0.5}
+    plan = sv.plan(schema, sv.Marginals(up_to=2, method=method), epsilon=4.0, people=20_000)
+    estimate = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate()
+    answered = ages[ages >= 0]
+    mean, median = (of("age", without=-1) for of in (estimate.mean, estimate.median))
+    low, high = mean.interval(1 - 1e-6, evenly=True)
+    assert low < answered.mean() < high
+    assert not low < ages.mean() < high
+    low, high = median.interval(1 - 1e-6)
+    assert low <= np.median(answered) <= high
+    assert str(mean).startswith("mean age of everybody, without -1: ")
+    assert mean.to_json()["without"] == -1
+    drivers = answered[people["car"][ages >= 0]]
+    low, high = estimate.mean("age", {"car": True}, without=-1).interval(1 - 1e-6, evenly=True)
+    assert low < drivers.mean() < high
+    page = str(sv.report(plan, estimate))
+    assert f"Without -1, which stands for no answer too: mean <b>{mean.value:.4g}</b>" in page

@@ -21,6 +21,7 @@ from sottovoce.aggregation.rows import RowCount
 from sottovoce.aggregation.sum_counts import SumCounts
 from sottovoce.aggregation.table_counts import TableCounts, fits_tables
 from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch, SottovoceError
+from sottovoce.ground.html import facts_html
 from sottovoce.oracles import Oracle, PureOracle, SummedOracle
 from sottovoce.oracles.base import Floats, Integers
 from sottovoce.oracles.counter import weighed, whole_weights
@@ -62,6 +63,19 @@ class Aggregate:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.counts = counts_of(plan.cohorts)
+
+    def __repr__(self) -> str:
+        return f"<Aggregate of plan {self.plan.id[:16]}: {self.people:,} people>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: whose reports it holds, and how many."""
+        kept = "whole numbers, which add up" if self.plan.cohorts.keep != "rows" else "reports"
+        lines = [
+            f"Plan: {self.plan.id[:16]} ({self.plan.asked['kind']})",
+            f"People: {self.people:,}, of {self.plan.round_people:,} expected",
+            f"Holds: {kept}",
+        ]
+        return facts_html("Aggregate", lines)
 
     @property
     def people(self) -> int:

@@ -71,6 +71,12 @@ class Edge:
         partly = f" ({self.heard:.0%} heard)" if self.heard < 1 else ""
         return f"{self.information:.4f} ({self.low:.4f} to {self.high:.4f}){partly}"
 
+    @property
+    def told(self) -> str:
+        """The same, with a word of doubt if noise alone may tell as much."""
+        doubt = "  (may be noise)" if self.is_asked and not self.is_clear else ""
+        return f"{self.figure}{doubt}"
+
     def to_json(self) -> dict[str, Any]:
         """The edge as JSON; without figures if it was never asked."""
         return {

@@ -30,6 +30,7 @@ from sottovoce.analysis.records import (
 )
 from sottovoce.analysis.ties import Edge, Pair, Tie, ties_of
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.html import text_html
 from sottovoce.oracles import Noise
 from sottovoce.postprocessing.simplex import norm_sub
 from sottovoce.questions.marginals.estimate import MAX_TABLE_CELLS, labels_of
@@ -303,6 +304,29 @@ class Tree:
             "never_asked": [list(pair) for pair in self.never_asked],
         }
 
+    def _repr_html_(self) -> str:
+        """In a notebook: attributes below those that tell of them, with their figures."""
+
+        def grown(name: str) -> str:
+            below = "".join(
+                f"<li>{text_html(edge.child)} <small>{text_html(edge.told)}</small>"
+                f"{grown(edge.child)}</li>"
+                for edge in self.children(name)
+            )
+            return f"<ul>{below}</ul>" if below else ""
+
+        notes = "".join(f"<p>{text_html(line)}</p>" for line in self._notes())
+        return f"<div><b>{text_html(self.root)}</b>{grown(self.root)}{notes}</div>"
+
+    def _notes(self) -> list[str]:
+        """What holds of all of it."""
+        lines = [f"{self.total:.4f} nats in all, {self.people:,} people"]
+        if self.never_asked:
+            lines.append(
+                f"never asked together: {', '.join(' x '.join(pair) for pair in self.never_asked)}"
+            )
+        return lines
+
     def __str__(self) -> str:
         lines = [self.root]
 
@@ -310,19 +334,11 @@ class Tree:
             below = self.children(name)
             for number, edge in enumerate(below):
                 is_last = number == len(below) - 1
-                doubt = "  (may be noise)" if edge.is_asked and not edge.is_clear else ""
-                lines.append(
-                    f"{stem}{'└── ' if is_last else '├── '}{edge.child}  {edge.figure}{doubt}"
-                )
+                lines.append(f"{stem}{'└── ' if is_last else '├── '}{edge.child}  {edge.told}")
                 grow(edge.child, stem + ("    " if is_last else "│   "))
 
         grow(self.root, "")
-        lines.append(f"{self.total:.4f} nats in all, {self.people:,} people")
-        if self.never_asked:
-            lines.append(
-                f"never asked together: {', '.join(' x '.join(pair) for pair in self.never_asked)}"
-            )
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._notes()])
 
 
 def dependency_tree(source: Source, root: str | None = None) -> Tree:

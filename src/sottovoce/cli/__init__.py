@@ -15,6 +15,7 @@ from sottovoce.cli import (  # noqa: F401  (they add their commands)
     folding,
     groups,
     marginals,
+    oracle_checks,
     people,
     peos,
     popular,
@@ -29,6 +30,7 @@ from sottovoce.cli import (  # noqa: F401  (they add their commands)
     sql,
 )
 from sottovoce.cli.commands import app
+from sottovoce.console.screen import fit_streams
 from sottovoce.ground.errors import SottovoceError
 from sottovoce.ground.extras import explained_import
 from sottovoce.ground.labels import visible
@@ -69,6 +71,7 @@ _keep_examples_whole(app)
 
 def main() -> None:
     """The ``sottovoce`` command."""
+    fit_streams()
     sys.exit(run(sys.argv[1:]))
 
 

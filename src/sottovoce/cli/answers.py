@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 LOCALLY: Mapping[str, Any] = {}  # who folds reports, if nobody says
+MAX_PRINTED_TABLES = 6  # of tables that are all in a file
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,10 @@ class TableFiles:
         if self.xlsx is not None:
             about = [("plan", made.id), ("guarantee", str(made.guarantee))]
             write_workbook(tables, self.xlsx, level, about, marks)
+
+    def printed(self, tables: Sequence[Table]) -> Sequence[Table]:
+        """What goes to the screen: all tables, or the first ones if a file holds them all."""
+        return tables if self.csv is None and self.xlsx is None else tables[:MAX_PRINTED_TABLES]
 
     def say(self) -> None:
         """What was written."""
@@ -159,8 +164,11 @@ def whole_tables(
     from sottovoce.console.tables import console, estimate_table
 
     screen = console()
-    for table in tables:
+    shown = files.printed(tables)
+    for table in shown:
         screen.print(estimate_table(table, level))
+    if len(shown) < len(tables):
+        typer.echo(f"The first {len(shown)} of {len(tables):,} tables")
     if summed:
         screen.print(sums_table(summed, level))
     if plot is not None:

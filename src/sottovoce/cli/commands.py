@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ import typer
 from sottovoce import __version__
 from sottovoce.cli.engines import EngineName, Master
 from sottovoce.cli.examples import EXAMPLES
-from sottovoce.console.screen import say
+from sottovoce.console.screen import say, says_all
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import json_visible
 
@@ -25,7 +26,6 @@ AUDIT_FAILED = 1
 app = typer.Typer(
     name="sottovoce",
     help="Learn what a crowd does without ever receiving anybody's true answer.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -385,6 +385,9 @@ def compare_oracles(
         str | None, typer.Option("--oracles", metavar="a,b", help="Some; by default all that fit.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 1,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -393,22 +396,33 @@ def compare_oracles(
     Prints it beside theory, with seconds and bytes per report.
 
     Example:  sottovoce compare oracles --size 64 --epsilon 0.5,1 --people 100000 --runs 10
-              --oracles grr,olh
+              --oracles grr,olh --plot errors.svg
     """
     from sottovoce import measure
     from sottovoce.console.progress import progress
 
+    if plot is not None:
+        from sottovoce.results.plots import check_ending
+
+        check_ending(str(plot))  # before the long part
     chosen = listed(names) if names else None
     epsilons = listed(epsilon)
     total = runs * len(epsilons) * len(chosen or measure.fitting(size))
     with progress("comparing", total, quiet) as advance:
         rows = list(measure.compare_oracles(chosen, size, epsilons, people, runs, seed, advance))
+    if plot is not None:
+        from sottovoce.measure.pictures import oracle_errors
+        from sottovoce.results.plots import save
+
+        save(oracle_errors(rows), str(plot))
     if as_json:
         print_json([row.to_json() for row in rows])
         return
     from sottovoce.console.tables import comparison_table, console
 
     console().print(comparison_table(rows))
+    if plot is not None:
+        typer.echo(f"Drawn: {plot}")
 
 
 def listed(text: str) -> list[str]:
@@ -451,7 +465,9 @@ def print_json(data: Any) -> None:
 
 
 def _json(data: Any) -> str:
-    return json_visible(json.dumps(_finite(data), ensure_ascii=False, allow_nan=False))
+    # escapes where standard output lacks signs: what is read from it is the same
+    is_ascii = not says_all(sys.stdout.encoding)
+    return json_visible(json.dumps(_finite(data), ensure_ascii=is_ascii, allow_nan=False))
 
 
 def _finite(data: Any) -> Any:

@@ -26,6 +26,7 @@ Examples:
   sottovoce ship sqlite:///survey.db --to s3://bucket/collected --every 60
   sottovoce fold-minutes plan.json s3://bucket/collected --every 60
   sottovoce audit plan.json
+  sottovoce check-oracle mypackage:MyOracle
   sottovoce advise survey.toml --error 0.01
   sottovoce oracles --size 64 --epsilon 1
   sottovoce compare oracles --size 64 --epsilon 0.5,1 --people 100000 --runs 10

@@ -96,11 +96,14 @@ class TaskEngine(ABC):
                 many rows it has, which gives the same each time.
             people: in all.
             seed: of the whole crowd.
-            folder: gets a file for each job, and one of the fakes that shufflers add.
+            folder: gets a file for each job, and one of the fakes that shufflers add. It must hold
+                no reports of the plan yet: another engine cuts the crowd into other files.
         """
         target = Path(folder).absolute()
         if not target.is_dir():
             raise InvalidInput(f"folder ({folder}) must be one that exists")
+        if any(target.glob(f"{plan.id[:16]}-*.parquet")):
+            raise InvalidInput(f"folder ({folder}) must hold no reports of the plan yet")
         write = WriteCrowd(FoldCrowdTask(plan.to_json(), plan.id, crowd, seed), str(target))
         total: int = sum(self.each(write, crowd_jobs(people, self.slots)))
         added = simulate_added(plan, seed)

@@ -36,6 +36,7 @@ class CsvLayout:
 
 def csv_layout(path: Path, separator: str | None = None) -> CsvLayout:
     """How a CSV file is to be read; without a separator, by the one that its header has most."""
+    pa = imported("pyarrow")
     csv = imported("pyarrow.csv")
 
     if separator is not None and separator not in SEPARATORS:
@@ -44,7 +45,10 @@ def csv_layout(path: Path, separator: str | None = None) -> CsvLayout:
         )
     found = separator or sniffed(path)
     with csv.open_csv(path, parse_options=_parsing(found)) as header:
-        return CsvLayout(tuple(header.schema.names), found)
+        try:
+            return CsvLayout(tuple(header.schema.names), found)
+        except UnicodeDecodeError:
+            raise pa.ArrowInvalid("a column's name is not UTF-8") from None
 
 
 def sniffed(path: Path) -> str:
@@ -79,12 +83,15 @@ def csv_pieces(path: Path, layout: CsvLayout, wanted: Sequence[str]) -> Iterator
 
 def csv_table(path: Path, layout: CsvLayout, types: Mapping[str, Any] | None = None) -> Any:
     """A whole file but for its index, with the types that its columns have, or these."""
+    pa = imported("pyarrow")
     csv = imported("pyarrow.csv")
 
     convert = csv.ConvertOptions(
         column_types=types, include_columns=list(layout.names[layout.is_indexed :])
     )
     table = csv.read_csv(path, parse_options=_parsed(layout), convert_options=convert)
+    if any(pa.types.is_binary(kind) for kind in table.schema.types):
+        raise pa.ArrowInvalid("a column's text is not UTF-8")  # Arrow takes it for bytes
     if types is not None or not layout.has_decimal_commas:
         return table
     for place, name in enumerate(table.column_names):

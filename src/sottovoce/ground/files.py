@@ -28,6 +28,8 @@ def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterato
     one. A ``private`` one is for its owner alone.
     """
     target = Path(path)
+    if target.is_dir():
+        raise InvalidInput(f"output ({target}) must be a file, and is a folder")
     if not target.parent.is_dir():
         raise InvalidInput(f"output ({target}) must lie in a folder that exists")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
@@ -85,7 +87,8 @@ def reading_table(name: str, path: Path) -> Iterator[None]:
         kind = (
             "a whole Parquet file"
             if path.suffix.lower() in PARQUET_ENDINGS
-            else "a CSV in UTF-8 with a header and rows of equal length"
+            else "a CSV in UTF-8 with a header and rows of equal length "
+            '(spreadsheets save it as "CSV UTF-8")'
         )
         raise InvalidInput(f"{name} ({path}) must be {kind}") from None
 

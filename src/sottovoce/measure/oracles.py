@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.measure.runs import WARM_UP_PEOPLE
-from sottovoce.oracles import ADAPTIVE, ORACLES, CohortOracle, Oracle, find, oracle, oracle_with
+from sottovoce.oracles import (
+    ADAPTIVE,
+    CohortOracle,
+    Oracle,
+    every_oracle,
+    find,
+    oracle,
+    oracle_with,
+)
 from sottovoce.oracles.base import MAX_LISTED_VALUES
 from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.questions.frequencies import MOST_SOLVED
@@ -133,7 +141,7 @@ def _variances_where_known(built: Oracle) -> tuple[float | None, float | None]:
 
 def fitting(size: int) -> list[str]:
     """The names of the oracles that take ``size`` values."""
-    return [kind.names[0] for kind in ORACLES if size <= kind.largest]
+    return [kind.names[0] for kind in every_oracle() if size <= kind.largest]
 
 
 def zipf_counts(size: int, people: int, exponent: float = ZIPF_EXPONENT) -> NDArray[np.int64]:

@@ -30,12 +30,14 @@ from sottovoce.schema import Attribute, Boolean, Categorical, Items, Label, Ordi
 BINS = 8  # of a column of many numbers
 MOST_VALUES = 16  # different values that are listed one by one; of texts the rarer ones are merged
 FEW_PEOPLE = 64  # of fewer nobody can say whether a column is an id
+LEAST_UNSHARED = 4  # so many people of whom no two have the same text
 ID_SHARE = 2  # a text is one if more than one of so many people has a value of her own
 NO_ANSWER = "no answer"
 
 CAUTION = (
-    "A schema that was made from data tells something about these people: which values occur, and",
-    "where many lie. Make it from data that is public or your own, or write it by hand.",
+    "A schema that was made from data tells something about these people: which values occur,",
+    "even once, the lowest and the highest number, where many lie, and how many gave no answer.",
+    "Make it from data that is public or your own, or write it by hand.",
 )
 
 
@@ -170,10 +172,14 @@ def _column(name: str, table: Any, bins: int, values: int) -> ProposedColumn:
         return _items(name, column)
     if pa.types.is_temporal(column.type):
         return ProposedColumn(name, None, "dates or times: make years, months or hours of them")
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    if not (is_text or pa.types.is_boolean(column.type) or _is_number(pa, column.type)):
+        is_bytes = pa.types.is_binary(column.type)
+        told = "bytes, not text" if is_bytes else f"values of type {column.type}"
+        return ProposedColumn(name, None, told)
     people = len(column)
     if pa.types.is_floating(column.type):
         column = pa.array(column.to_numpy(), from_pandas=True)  # NaN is no answer
-    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if is_text:
         compute = imported("pyarrow.compute")
         blank = compute.equal(compute.utf8_trim_whitespace(column), "")
@@ -189,6 +195,11 @@ def _column(name: str, table: Any, bins: int, values: int) -> ProposedColumn:
         return _listed(name, ["false", "true"], missing) if missing else _yes_or_no(name)
     numbers = np.asarray(held.cast(pa.float64() if _is_decimal(pa, held) else held.type).to_numpy())
     return _numbers(name, numbers, distinct, missing, bins, values)
+
+
+def _is_number(pa: Any, kind: Any) -> bool:
+    checks = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+    return any(check(kind) for check in checks)  # a column without any value is null
 
 
 def _is_decimal(pa: Any, held: Any) -> bool:
@@ -214,6 +225,10 @@ def _texts(name: str, held: Any, distinct: int, missing: int, values: int) -> Pr
             f"{distinct:,} different texts of {len(held):,}: an id or free text "
             '(kind = "text" and a question of kind "heavy-hitters" find frequent ones)',
         )
+    if distinct == len(held) >= LEAST_UNSHARED:
+        return ProposedColumn(
+            name, None, "texts of which everybody has another: an id or free text"
+        )
     counted = held.value_counts()
     labels = counted.field("values").to_pylist()
     lower = {label.strip().lower() for label in labels}
@@ -225,24 +240,30 @@ def _texts(name: str, held: Any, distinct: int, missing: int, values: int) -> Pr
     place[order] = np.arange(len(labels))
     column = Column(Categorical([labels[code] for code in order]), place[codes])
     kept = merged(column, values)
+    alone = _alone(kept.counts)
     if kept is column:
-        return _listed(name, column.attribute.labels(), missing)
+        return _listed(name, column.attribute.labels(), missing, alone)
     note = f"{distinct:,} different values: the {values - 1} most frequent, and the rest as one"
+    note += _beside(missing) if missing else ""
     told = list(kept.attribute.labels())
     return ProposedColumn(
-        name, Categorical(told, other=told[-1]), note + (_beside(missing) if missing else "")
+        name,
+        Categorical(told, other=told[-1]),
+        "; ".join(filter(None, (note, alone))),
     )
 
 
-def _listed(name: str, labels: Sequence[Label], missing: int) -> ProposedColumn:
+def _listed(name: str, labels: Sequence[Label], missing: int, alone: str = "") -> ProposedColumn:
     """All values one by one, and one for people without an answer."""
     if not missing:
-        return ProposedColumn(name, Categorical(labels))
+        return ProposedColumn(name, Categorical(labels), alone)
     none = NO_ANSWER
     while none in labels:
         none += "s"
     return ProposedColumn(
-        name, Categorical([*labels, none], other=none), _lacking(missing, f'"{none}"')
+        name,
+        Categorical([*labels, none], other=none),
+        "; ".join(filter(None, (_lacking(missing, f'"{none}"'), alone))),
     )
 
 
@@ -262,10 +283,10 @@ def _numbers(
     if (low, high, is_whole, missing) == (0, 1, True, 0):
         return _yes_or_no(name)
     if is_whole and distinct <= values:
-        listed = np.unique(found).tolist()
+        listed, counts = np.unique(found, return_counts=True)
         if not missing and high - low + 1 == distinct:
             return ProposedColumn(name, Ordinal(low, high))
-        return _listed(name, listed, missing)
+        return _listed(name, listed.tolist(), missing, _alone(counts))
     ends = quantile_edges(found, bins)  # the last number of each bin but the last
     starts = [low, *(int(end) + 1 for end in ends if low <= end < high)]
     note = "" if is_whole else "decimals are in the bin of their whole part"
@@ -279,6 +300,15 @@ def _numbers(
     if len(starts) < 2:
         starts.append(high)
     return ProposedColumn(name, Ordinal(low, high, bins=starts), note)
+
+
+def _alone(counts: NDArray[Any]) -> str:
+    """What to look at where the list of values holds some that a single person has."""
+    single = int((counts == 1).sum())
+    if not single:
+        return ""
+    verb = "is" if single == 1 else "are"
+    return f"{single} of these {verb} of one person alone: look whether that tells who it is"
 
 
 def _lacking(missing: int, answer: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.oracles import outside
 from sottovoce.oracles.base import Noise, Oracle, PureOracle, SummedOracle
 from sottovoce.oracles.bloom import OpenRappor, Rappor
 from sottovoce.oracles.buckets import OpenRandomizedResponse
@@ -39,6 +40,8 @@ __all__ = [
     "Oracle",
     "PureOracle",
     "SummedOracle",
+    "built_of",
+    "every_oracle",
     "find",
     "from_json",
     "options_of",
@@ -47,7 +50,8 @@ __all__ = [
     "plain_name",
 ]
 
-# Every oracle there is. A new one is a class in a file of this folder and a line here.
+# Every oracle of ours. A new one is a class in a file of this folder and a line here; other
+# packages bring more (outside.py).
 ORACLES: tuple[type[Oracle], ...] = (
     RandomizedResponse,
     GeneralizedRandomizedResponse,
@@ -77,13 +81,27 @@ TARGETS = ("cell", "half-sum")
 DEFAULT_BYTES = 64  # what an adaptive report may weigh unless told otherwise
 
 
+def _taken() -> frozenset[str]:
+    """The names that oracles of other packages cannot have."""
+    return frozenset([ADAPTIVE, *(name for kind in ORACLES for name in kind.names)])
+
+
 def find(name: str) -> type[Oracle]:
-    """The class of an oracle by name or alias."""
+    """The class of an oracle by name or alias, of this package or of another one."""
     for kind in ORACLES:
         if name in kind.names:
             return kind
-    known = ", ".join([*(kind.names[0] for kind in ORACLES), ADAPTIVE])
+    found = outside.load(name, _taken())
+    if found is not None:
+        return found
+    others = outside.entries(_taken())
+    known = ", ".join([*(kind.names[0] for kind in ORACLES), *others, ADAPTIVE])
     raise InvalidInput(f"oracle ({name}) must be one of {known}")
+
+
+def every_oracle() -> list[type[Oracle]]:
+    """The classes of all oracles there are: this package's, then those of others."""
+    return [*ORACLES, *(find(name) for name in outside.entries(_taken()))]
 
 
 def plain_name(name: str) -> str:
@@ -183,10 +201,20 @@ def oracle_with(name: str, size: int, epsilon: Any, options: Mapping[str, Any]) 
             )
     if name == ADAPTIVE:
         return _best(size, exact, **options)
-    kind = find(name)
+    return built_of(find(name), size, exact, options)
+
+
+def built_of(
+    kind: type[Oracle], size: int, epsilon: Any, options: Mapping[str, Any] | None = None
+) -> Oracle:
+    """The same of a class, which need not be found by name.
+
+    >>> built_of(SubsetSelection, 8, 1, {"chosen": 2}).to_json()["options"]
+    {'chosen': 2}
+    """
     if size > kind.largest:
-        raise InvalidInput(f"size ({size}) must be at most {kind.largest} for {name}")
-    return kind.build(size, exact, **options)
+        raise InvalidInput(f"size ({size}) must be at most {kind.largest} for {kind.names[0]}")
+    return kind.build(whole("size", size, 2, kind.largest), parse_epsilon(epsilon), **options or {})
 
 
 @cache
@@ -225,6 +253,8 @@ def from_json(data: Mapping[str, Any]) -> Oracle:
     """The oracle that a plan describes; refused unless its epsilon gives its thresholds."""
     try:
         size, options = int(data["size"]), dict(data["options"])
+        if "package" in data:
+            outside.require(data["name"], data["package"], _taken())
         built = oracle_with(data["name"], size, data["epsilon"], options)
     except (KeyError, TypeError, ValueError) as wrong:
         if isinstance(wrong, InvalidInput):

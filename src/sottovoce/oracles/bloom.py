@@ -38,6 +38,7 @@ class OpenRappor(CohortOracle):
 
     names: ClassVar[tuple[str, ...]] = ("o-rappor",)
     about: ClassVar[str] = "Bloom filters and cohorts, one-time"
+    counts_reports: ClassVar[bool] = False  # cells have weights
 
     zero: int = field(metadata={"coin": True})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +37,11 @@ class Estimator(Shape):
 
     A new one gives :meth:`from_support`, :meth:`noise`, :meth:`support_rows` and :meth:`supports`.
     """
+
+    # whether the support of a value is the number of reports that :meth:`supports` says yes to
+    counts_reports: ClassVar[bool] = True
+    # whether estimates are unbiased, and variances hold, on average over salts alone
+    holds_over_salts: ClassVar[bool] = False
 
     @abstractmethod
     def support_rows(

@@ -84,6 +84,7 @@ class SummedHistogramEncoding(SummedOracle):
     most_weight: ClassVar[int] = (
         1 << 62
     ) // MAX_NOISY_CELL  # a report moves a cell by up to MAX_NOISY_CELL
+    counts_reports: ClassVar[bool] = False  # cells have weights
 
     scale: int = field(metadata={"coin": True})
     rate: int = field(metadata={"coin": True})

@@ -62,6 +62,7 @@ class Randomizer(Shape):
             "options": self.options(),
             "thresholds": coins,
             "bits": self.bits,
+            **({"package": self.package} if self.package else {}),
         }
 
     # -- privacy

@@ -24,6 +24,7 @@ class Shape(ABC):
 
     names: ClassVar[tuple[str, ...]]  # the name in plans, then the aliases
     about: ClassVar[str]  # one line for tables
+    package: ClassVar[str] = ""  # the other package that brings it, as plans name it
     largest: ClassVar[int] = MAX_LISTED_VALUES  # the largest size it takes
     # what the absolute weights of all reports may add up to, so that no integer overflows
     most_weight: ClassVar[int] = MOST_WEIGHT

@@ -38,6 +38,7 @@ class _Sketch(PureOracle, SummedOracle):
 
     largest: ClassVar[int] = OPEN
     uses_state: ClassVar[bool] = True  # collisions that people share
+    holds_over_salts: ClassVar[bool] = True
 
     hashes: int
     width: int

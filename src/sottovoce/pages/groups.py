@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import parts, visible
 from sottovoce.pages.parts import html_table, percent, span
+from sottovoce.results.averages import silent_number
 from sottovoce.results.groups import MAX_GROUP_VALUES
 
 if TYPE_CHECKING:
@@ -99,14 +100,28 @@ def averages_html(found: Estimate, name: str, level: float) -> str:
         return ""
     if len(found.marginal(name)) > MAX_GROUP_VALUES:
         return ""
-    mean, median = found.mean(name), found.median(name)
+    silent = silent_number(schema[name])
+    try:
+        mean, median = found.mean(name, without=silent), found.median(name, without=silent)
+    except InvalidInput:  # hardly anybody is left
+        return ""
     even = ", if people are spread evenly inside their bins" if mean.is_binned else ""
+    head = "Mean" if silent is None else f"Without {silent}, which stands for no answer too: mean"
     return (
-        f"<p>Mean <b>{mean.value:.4g}</b> ({_reach(mean, level)}){even}; median "
-        f"<b>{median.value:.4g}</b> ({_reach(median, level)}).</p>"
+        f"<p>{head} <b>{_number(mean.value)}</b> ({_reach(mean, level)}){even}; median "
+        f"<b>{_number(median.value)}</b> ({_reach(median, level)}).</p>"
     )
 
 
 def _reach(average: Average, level: float) -> str:
     low, high = average.interval(level, evenly=True)
-    return f"{low:.4g} to {high:.4g}"
+    return f"{_number(low)} to {_number(high)}"
+
+
+def _number(value: float) -> str:
+    """Four digits, and never powers of ten.
+
+    >>> _number(41.237), _number(167812.3)
+    ('41.24', '167,812')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sottovoce.ground.errors import InvalidInput, PlanMismatch, SottovoceError
+from sottovoce.ground.html import facts_html
 from sottovoce.protocol.columns import Columns
 from sottovoce.protocol.families import FAMILIES, Family
 from sottovoce.protocol.guarantee import Guarantee, at_most
@@ -168,14 +169,18 @@ class Plan:
         return f"<Plan {self.id[:16]}: {self.asked['kind']}, {self.cost}, {self.people:,} people>"
 
     def __str__(self) -> str:
-        lines = [
-            f"Plan {self.id[:16]}",
-            *self.question.explain(self),
-            *self._promises(),
-        ]
+        return "\n".join([f"Plan {self.id[:16]}", *self._facts()])
+
+    def _repr_html_(self) -> str:
+        """In a notebook: what it asks, how, and what it promises."""
+        return facts_html(f"Plan {self.id[:16]}", self._facts())
+
+    def _facts(self) -> list[str]:
+        """What it asks, how, and what it promises, in lines."""
+        lines = [*self.question.explain(self), *self._promises()]
         if len(self.series.shares) > 1:
             lines.insert(
-                1,
+                0,
                 f"Round {self.series.number + 1} of {len(self.series.shares)}; nobody answers two "
                 "rounds",
             )
@@ -183,7 +188,7 @@ class Plan:
             lines.append(
                 f"In clear: {', '.join(self.columns)}; the guarantee is for the rest, given these"
             )
-        return "\n".join(lines)
+        return lines
 
     def _promises(self) -> list[str]:
         """The guarantee in lines, and who mixes the reports."""

@@ -324,8 +324,11 @@ class Frequencies(Question):
                 error += f", {common:.2g} for one that a tenth hold"
         name = ask.encoding.attributes[0]
         size = "an open alphabet" if chosen.size >= 1 << 64 else f"{chosen.size:,} values"
+        about = chosen.about
+        if chosen.package:
+            about += f"; of the package {chosen.package}"
         return (
-            f"  {name}: {size}, oracle {chosen.names[0]} ({chosen.about}), {people:,} people, "
+            f"  {name}: {size}, oracle {chosen.names[0]} ({about}), {people:,} people, "
             f"{chosen.bits:,} bit{'s' if chosen.bits > 1 else ''} per report, epsilon "
             f"{chosen.epsilon:.6g}, {error}"
         )

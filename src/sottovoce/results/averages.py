@@ -19,6 +19,7 @@ from sottovoce.results.groups import (
     sums_of,
     written_group,
 )
+from sottovoce.schema.attribute import Attribute, Single
 
 if TYPE_CHECKING:
     from sottovoce.results.group_answers import Group
@@ -49,6 +50,7 @@ class Average:
     people: int
     even_ends: Ends | None = field(default=None, repr=False)  # of numbers that are told in bins
     is_bound: bool = False  # whether errors are the largest there can be
+    without: float | None = None  # whoever said so is left out
 
     def __float__(self) -> float:
         return self.value
@@ -69,7 +71,8 @@ class Average:
     @property
     def of(self) -> str:
         """Whose average it is, in words."""
-        return written_group(self.group) if self.group else "everybody"
+        whose = written_group(self.group) if self.group else "everybody"
+        return whose if self.without is None else f"{whose}, without {self.without:g}"
 
     def to_json(self, level: float = 0.95) -> dict[str, Any]:
         """Ready for JSON."""
@@ -79,6 +82,7 @@ class Average:
             "average": self.kind,
             "attribute": self.attribute,
             "group": dict(self.group),
+            **({} if self.without is None else {"without": self.without}),
             "value": self.value,
             "std_error": self.std_error,
             "low": low,
@@ -96,18 +100,45 @@ class Average:
         return f"{self.kind} {self.attribute} of {self.of}: {self.value:.4g} ({reach})"
 
 
+def silent_number(attribute: Attribute) -> int | None:
+    """The number that people without an answer report, if it has a bin of its own.
+
+    >>> from sottovoce.schema import Ordinal
+    >>> silent_number(Ordinal(-1, 97, bins=[-1, 0, 50], other=-1))
+    -1
+    """
+    if not isinstance(attribute, Single):
+        return None
+    spans, other = attribute.spans() or (), attribute.other
+    if not isinstance(other, int) or (other, other) not in spans:
+        return None
+    return other
+
+
 def span_text(ends: tuple[float, float]) -> str:
     """An interval of numbers, in words."""
     return f"{ends[0]:.4g} to {ends[1]:.4g}"
 
 
-def _group_sums(marginal: Marginal, attribute: str, group: Group) -> GroupSums:
-    """The shares of an attribute's values in a group, or of everybody."""
-    table, _, (places,) = group_cells(marginal, attribute, [group])
-    sums = sums_of(table, places, share_error_of(marginal, group, table, places))
-    if group:
-        check_known(sums, group)
-    return sums
+def _group_sums(
+    marginal: Marginal, attribute: str, spans: Spans, group: Group, without: int | None
+) -> tuple[GroupSums, Spans]:
+    """The shares of an attribute's values in a group, or of everybody, and their numbers.
+
+    ``without``: the place of a value whose people are not in the group.
+    """
+    table, answers, (places,) = group_cells(marginal, attribute, [group])
+    if without is None:
+        sums = sums_of(table, places, share_error_of(marginal, group, table, places))
+        if group:
+            check_known(sums, group)
+        return sums, spans
+    kept = [place for place in range(len(places)) if place != without]
+    places = [places[place] for place in kept]
+    # no table but this one holds the group that is left
+    sums = sums_of(table, places, share_error_of(marginal, {}, table, places))
+    check_known(sums, {**group, attribute: [answers[place] for place in kept]})
+    return sums, [spans[place] for place in kept]
 
 
 def _ends_of(spans: Spans, sums: GroupSums) -> tuple[Any, Any]:
@@ -118,9 +149,12 @@ def _ends_of(spans: Spans, sums: GroupSums) -> tuple[Any, Any]:
     return low, high
 
 
-def mean_of(marginal: Marginal, attribute: str, spans: Spans, group: Group) -> Average:
+def mean_of(
+    marginal: Marginal, attribute: str, spans: Spans, group: Group, without: int | None = None
+) -> Average:
     """The mean of an attribute's numbers, see :meth:`Estimate.mean`."""
-    sums = _group_sums(marginal, attribute, group)
+    left_out = None if without is None else spans[without][0]
+    sums, spans = _group_sums(marginal, attribute, spans, group, without)
     low, high = _ends_of(spans, sums)
     middle = sums.ratio((low + high) / 2)
     lowest, highest = sums.ratio(low), sums.ratio(high)
@@ -140,12 +174,16 @@ def mean_of(marginal: Marginal, attribute: str, spans: Spans, group: Group) -> A
         sums.people,
         middle.interval if (low < high).any() else None,
         sums.is_bound,
+        left_out,
     )
 
 
-def median_of(marginal: Marginal, attribute: str, spans: Spans, group: Group) -> Average:
+def median_of(
+    marginal: Marginal, attribute: str, spans: Spans, group: Group, without: int | None = None
+) -> Average:
     """The median of an attribute's numbers, see :meth:`Estimate.median`."""
-    sums = _group_sums(marginal, attribute, group)
+    left_out = None if without is None else spans[without][0]
+    sums, spans = _group_sums(marginal, attribute, spans, group, without)
     low, high = _ends_of(spans, sums)
     order = np.argsort(low, kind="stable")
     low, high = low[order], high[order]
@@ -178,6 +216,7 @@ def median_of(marginal: Marginal, attribute: str, spans: Spans, group: Group) ->
         sums.people,
         None,
         sums.is_bound,
+        left_out,
     )
 
 

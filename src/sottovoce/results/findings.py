@@ -108,6 +108,12 @@ class Findings(Estimate):
             "has_next": self.next is not None,
         }
 
+    def _repr_html_(self) -> str:
+        """In a notebook: what was found, with a star for what noise alone does not explain."""
+        from sottovoce.results.html import findings_html
+
+        return findings_html(self)
+
     def __str__(self) -> str:
         return "\n".join([_marked(self.table, self.significant()), *map(visible, self.notes)])
 

@@ -89,24 +89,41 @@ class GroupAnswers:
 
         return wave_differences(earlier.marginal(*attributes), self.marginal(*attributes))
 
-    def mean(self, attribute: str, group: Group = EVERYBODY) -> Average:
+    def mean(
+        self, attribute: str, group: Group = EVERYBODY, *, without: int | None = None
+    ) -> Average:
         """The mean of a number, of everybody or of a group.
 
         Of numbers that are told in bins each counts as the middle of its bin, and the interval
         holds the mean wherever in their bins people are.
+
+        Args:
+            attribute: whose values are numbers.
+            group: who is meant, by the values of other attributes.
+            without: a number whose people are left out, with all of its bin: the one that stands
+            for no answer.
         """
         from sottovoce.results.averages import mean_of
 
-        return mean_of(self.marginal, attribute, self._numbers(attribute, "mean"), group)
+        spans = self._numbers(attribute, "mean")
+        return mean_of(self.marginal, attribute, spans, group, self._code(attribute, without))
 
-    def median(self, attribute: str, group: Group = EVERYBODY) -> Average:
+    def median(
+        self, attribute: str, group: Group = EVERYBODY, *, without: int | None = None
+    ) -> Average:
         """The median of a number, of everybody or of a group: half of them are not above it.
 
-        Of numbers that are told in bins it lies inside one, as if people were even there.
+        Of numbers that are told in bins it lies inside one, as if people were even there. The
+        arguments are those of :meth:`mean`.
         """
         from sottovoce.results.averages import median_of
 
-        return median_of(self.marginal, attribute, self._numbers(attribute, "median"), group)
+        spans = self._numbers(attribute, "median")
+        return median_of(self.marginal, attribute, spans, group, self._code(attribute, without))
+
+    def _code(self, attribute: str, value: int | None) -> int | None:
+        """The place of a value among an attribute's."""
+        return None if value is None or self.schema is None else self.schema[attribute].code(value)
 
     def _numbers(self, attribute: str, what: str) -> Sequence[tuple[float, float]]:
         """The smallest and the largest number of each value of an attribute."""

@@ -403,22 +403,32 @@ def svg(chart: Any) -> str:
     return text
 
 
+def check_ending(path: str) -> str:
+    """The ending of a picture's file; refused unless it is one of a kind that can be drawn.
+
+    >>> check_ending("errors.SVG")
+    '.svg'
+    """
+    kind = Path(path).suffix.lower()
+    if kind not in FORMATS:
+        raise InvalidInput(f"plot ({path}) must end in one of {', '.join(FORMATS)}")
+    return kind
+
+
 def save(chart: Any, path: str) -> None:
     """Write a chart as SVG, PNG, self-contained HTML or Vega-Lite JSON, by the file's ending."""
     vl_convert = imported("vl_convert")
 
-    kind = Path(path).suffix.lower()
-    if kind not in FORMATS:
-        raise InvalidInput(f"plot ({path}) must end in one of {', '.join(FORMATS)}")
+    kind = check_ending(path)
     with replacing(path) as draft:
         if kind == ".png":
             draft.write_bytes(vl_convert.vegalite_to_png(chart.to_json(), scale=2))
         elif kind == ".svg":
-            draft.write_text(svg(chart))
+            draft.write_text(svg(chart), encoding="utf-8")
         elif kind == ".html":
             page = vl_convert.vegalite_to_html(chart.to_json(), bundle=True)
             # of the scripts in the page, which leave it out
             licence = VEGA_LICENCE.read_text(encoding="utf-8")
             draft.write_text(f"{page}\n<!--\n{licence}-->\n", encoding="utf-8")
         else:
-            draft.write_text(chart.to_json())
+            draft.write_text(chart.to_json(), encoding="utf-8")

@@ -195,7 +195,8 @@ def _checked_columns(
         if {name, EVERYTHING_ELSE} & set(reading.ignored) or name in index:
             continue
         raise InvalidInput(
-            f"people ({path}): column {place} is not an attribute of the plan (it has: {known})"
+            f"people ({path}): column {place} is not an attribute of the plan (it has: {known}); "
+            "--ignore '*' leaves alone what it does not have"
         )
     wanted = list(dict.fromkeys((*plan.cohorts.attributes, *plan.columns)))
     for name in wanted:
