@@ -34,6 +34,14 @@ def test_a_total_says_what_its_reports_say(sottovoce: Command, files: Files) -> 
     }
 
 
+def test_a_file_has_a_url(sottovoce: Command, files: Files) -> None:
+    by_path, by_url = (
+        sottovoce("estimate", files.plan, source, "--json")
+        for source in (files.reports, files.reports.as_uri())
+    )
+    assert by_path == by_url
+
+
 def test_totals_add_up_with_reports_and_stores(sottovoce: Command, files: Files) -> None:
     plan = sv.Plan.from_json(files.plan.read_text())
     reports = sv.Reports.read(files.reports)
@@ -51,13 +59,24 @@ def test_bad_input(sottovoce: Command, files: Files, tmp_path: Path) -> None:
     total = tmp_path / "total.sva"
     fold = ("fold", files.plan, files.reports)
     refused(sottovoce(*fold, "-o", tmp_path / "no" / "total.sva"), "output", "folder")
-    refused(sottovoce(*fold, files.reports, "-o", total), "given once")
+    again = files.folder / ".." / files.folder.name / files.reports.name
+    for same in (files.reports, again, files.reports.as_uri()):
+        refused(sottovoce(*fold, same, "-o", total), "given once")
+    refused(sottovoce(*fold, "-o", tmp_path), f"output ({tmp_path}) must be a file")
     refused(sottovoce(*fold, "-o", total, "--engine", "flink"), "engine (flink)", "local")
     refused(sottovoce(*fold, "-o", total, "--master", "spark://host"), "master", "spark")
     refused(sottovoce("fold", files.plan, tmp_path / "no", "-o", total), "no", "exists")
     refused(sottovoce("fold", files.plan, "ftp://x/y", "-o", total), "ftp://x/y", "s3://")
     store = f"sqlite:///{tmp_path / 'survey.db'}"
     refused(sottovoce("fold", files.plan, store, "-o", total, "--engine", "spark"), "export")
+    for sources, engine in (
+        (["s3://a:hidden@b/c"] * 2, "local"),
+        (["postgresql://a:hidden@b"], "spark"),
+    ):
+        told = sottovoce("fold", files.plan, *sources, "-o", total, "--engine", engine)
+        refused(told, "://b")
+        assert "hidden" not in told.err
+    refused(sottovoce("fold", files.plan, "s3://[x", "-o", total), "s3://", "URL")
     assert not total.exists()
 
 

@@ -127,3 +127,20 @@ def test_a_change_leaves_out_what_a_wave_was_not_asked(
     assert done.err.count("Left out, as not asked in both") == len(unasked) > 0
     told = json.loads(done.out)
     assert len(told["tables"]) == len(total.estimate().tables) - len(unasked) > 0
+
+
+def test_who_gave_no_answer_is_in_no_average(sottovoce: Command, tmp_path: Path) -> None:
+    schema = sv.Schema(age=sv.Ordinal(-1, 59, bins=[-1, 0, 20, 40], other=-1), car=sv.Boolean())
+    plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=4.0, people=PEOPLE)
+    crowd = {"age": np.where(np.arange(PEOPLE) % 2, -1, 50), "car": np.arange(PEOPLE) % 3 == 0}
+    total = sv.Aggregate(plan).add(sv.simulate(plan, crowd, seed=1))
+    made, heard = tmp_path / "plan.json", tmp_path / "total.sva"
+    made.write_text(plan.to_json())
+    heard.write_bytes(total.to_bytes())
+    mean, median = json.loads(sottovoce("groups", made, heard, "age", "--json", "-q").out)[
+        "averages"
+    ]
+    assert mean["without"] == median["without"] == -1
+    assert mean["low"] < 50 < mean["high"]
+    assert mean["low"] > 30  # it would be 25 with them
+    assert "everybody, without -1" in sottovoce("groups", made, heard, "age", "-q").out

@@ -77,6 +77,23 @@ def test_bad_input(sottovoce: Command, files: Files, stores: list[str], tmp_path
     refused(sottovoce("ship", f"sqlite:///{tmp_path}/no.db", "--to", tmp_path), "must be a file")
     refused(sottovoce("fold-minutes", files.plan, "nonsense://x"), "must be a folder, or a URL")
     refused(sottovoce("fold-minutes", tmp_path / "no.json", tmp_path), "no.json")
+    for place in (tmp_path / "no", files.plan, tmp_path):
+        refused(sottovoce("fold-minutes", files.plan, place), str(place), "holds nothing of the")
+
+
+def test_what_was_shipped_is_not_read_as_files(
+    sottovoce: Command, files: Files, stores: list[str], tmp_path: Path
+) -> None:
+    """Some reports are in two segments: only what was folded holds each of them once."""
+    place = tmp_path / "collected"
+    for url in stores:
+        sottovoce("ship", url, "--to", place)
+    (shipped,) = place.iterdir()
+    minute = next(shipped.glob("minute=*"))
+    for source in (shipped, minute, shipped.as_uri(), f"{shipped}/."):
+        refused(
+            sottovoce("estimate", files.plan, source), "sottovoce fold-minutes", str(place.name)
+        )
 
 
 def test_collectors_sign_with_one_key(sottovoce: Command, tmp_path: Path) -> None:

@@ -89,3 +89,20 @@ def told(folder: Path, *arguments: str) -> str:
         check=False,
     )
     return (done.stdout + done.stderr).decode("cp1252")
+
+
+def test_the_shell_completes_commands(tmp_path: Path) -> None:
+    asked = {
+        "_SOTTOVOCE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "sottovoce compare o",
+        "COMP_CWORD": "2",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "sottovoce.cli"],
+        cwd=tmp_path,
+        env=os.environ | asked,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["oracles"]

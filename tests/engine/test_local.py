@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import sottovoce as sv
+from sottovoce.aggregation.pieces import Piece
 from sottovoce.device.simulation import BLOCK_PEOPLE
 from sottovoce.engine import LocalEngine, TaskEngine, open_engine
+from sottovoce.engine.base import Task
 from sottovoce.engine.jobs import fold_jobs
-from sottovoce.ground.errors import CorruptReport, InvalidInput, PlanMismatch
+from sottovoce.ground.errors import ClusterError, CorruptReport, InvalidInput, PlanMismatch
 from sottovoce.protocol.report_files import stream, write_stream
 from tests.engine import work
 from tests.engine.plans import PLANS, plan_of, put_files, reports_of, write_files
@@ -33,6 +37,29 @@ def test_pieces_of_any_number_of_jobs_give_the_integers_of_the_reports(
         assert TaskEngine.fold(engine, plan, tmp_path) == whole  # in pieces, as on a cluster
     mutant = sv.Aggregate(plan).add(reports[1:])
     assert mutant != whole
+
+
+class Losing(LocalEngine):
+    """Leaves out the first job, or does it twice: what no engine may do."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__(2)
+        self._times = times
+
+    def run(self, task: Task, jobs: Sequence[Any], merge: bool) -> Iterator[Piece]:
+        return super().run(task, [*jobs[:1] * self._times, *jobs[1:]], merge)
+
+
+@pytest.mark.parametrize("times", [0, 2])
+def test_a_job_that_is_lost_or_counted_twice_is_noticed(times: int, tmp_path: Path) -> None:
+    """Each job gives one whole piece of such a plan: no piece says that another is missing."""
+    plan = plan_of("latent")
+    write_files(tmp_path, plan, reports_of(plan))
+    assert len(fold_jobs(plan, tmp_path, 2)) > 1
+    engine = Losing(times)
+    for work_of in (TaskEngine.fold, TaskEngine.asked):
+        with pytest.raises(ClusterError, match=r"engine local: .* of .* reports were counted"):
+            work_of(engine, plan, tmp_path)
 
 
 def test_jobs_hold_every_row_group_once(tmp_path: Path) -> None:
@@ -106,6 +133,8 @@ def test_urls_are_as_good_as_paths(tmp_path: Path) -> None:
         engine.fold(plan, "ftp://somebody:secret@host/reports")
     with pytest.raises(InvalidInput, match="ftp://host/reports"):
         engine.fold(plan, "ftp://somebody:secret@host/reports")
+    with pytest.raises(InvalidInput, match=r"^reports \(s3://\.\.\.\) must be a URL"):
+        engine.fold(plan, "s3://somebody:secret@[host/reports")
 
 
 def test_an_object_store_is_read_in_place() -> None:
@@ -151,6 +180,10 @@ def test_a_simulated_crowd_is_the_same_in_one_table_and_in_blocks(tmp_path: Path
     assert sv.Reports.concat(stream(tmp_path)) == reports
     with pytest.raises(InvalidInput, match=r"folder .* must be one that exists"):
         engine.simulate(plan, work.yes_or_no, people, 5, tmp_path / "no")
+    # other slots cut the crowd into other files, and both would be read
+    with pytest.raises(InvalidInput, match=r"folder .* must hold no reports of the plan yet"):
+        LocalEngine(1).simulate(plan, work.yes_or_no, people, 5, tmp_path)
+    assert sv.Reports.concat(stream(tmp_path)) == reports
 
 
 def test_each_gives_the_results_in_the_order_of_the_jobs() -> None:

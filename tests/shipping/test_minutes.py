@@ -208,6 +208,21 @@ def test_a_day_that_is_over_keeps_its_total_alone(place: Place) -> None:
     assert fold(place, forget_days=2).late == ()
 
 
+def test_a_damaged_segment_of_a_day_that_ends_was_not_counted(tmp_path: Path) -> None:
+    """Set aside by the run that ends its day; shipped again, as it was, it is late and named."""
+    place = Place.at(tmp_path)
+    put(place, ids(10, 1), reports(10, 1))
+    (bad,) = put(place, ids(10, 2), reports(10, 2), store=1)
+    whole = place.read(bad)
+    place.put(bad, whole[:-1])
+    done = fold(place, forget_days=1)
+    assert (done.damaged, len(done.finished)) == ((bad.partition("/")[2],), 1)
+    place.put(bad, whole)
+    assert fold(place, forget_days=1).late == done.damaged
+    found = collected(plan(), place)
+    assert (found.people, found.damaged, found.late) == (10, 1, 1)
+
+
 class Killed(BaseException):
     pass
 

@@ -47,6 +47,21 @@ def test_a_store_says_what_was_folded(store: Store, place: Place) -> None:
         store.append(plan(), ids(5, 9), reports(5, 9))
 
 
+def test_a_store_says_other_sums_of_as_many_people(store: Store, tmp_path: Path) -> None:
+    """A late file can take the place of what counted, and change nothing else."""
+    place = Place.at(tmp_path / "collected")
+    put_all(place, plan(), 100)
+    fold(place)
+    take_totals(store, place)
+    before = store.aggregate(plan())
+    put(place, ids(100, 1), reports(100, 2), store=1)
+    fold(place)
+    after = collected(plan(), place)
+    assert (after.people, after.conflicts > 0, after.aggregate == before) == (100, True, False)
+    assert take_totals(store, place) == 1
+    assert store.aggregate(plan()) == after.aggregate
+
+
 def test_a_survey_with_reports_of_its_own_is_not_replaced(store: Store, tmp_path: Path) -> None:
     place = Place.at(tmp_path / "collected")
     put_all(place, plan(), 100)
@@ -56,6 +71,21 @@ def test_a_survey_with_reports_of_its_own_is_not_replaced(store: Store, tmp_path
     with pytest.raises(InvalidInput, match=r"has reports of .* itself"):
         take_totals(store, place)
     assert store.count(plan()) == 5
+
+
+def test_a_survey_that_cannot_be_taken_is_in_the_way_of_no_other(
+    store: Store, tmp_path: Path
+) -> None:
+    place = Place.at(tmp_path / "collected")
+    first, second = sorted((plan(), marginals()), key=lambda each: each.id)
+    for of in (first, second):
+        put_all(place, of, 100)
+        fold(place, of)
+    store.add_plan(first)
+    store.append(first, ids(5, 9), reports(5, 9, first))
+    with pytest.raises(InvalidInput, match=r"has reports of .* itself"):
+        take_totals(store, place)
+    assert (store.count(first), store.count(second)) == (5, 100)
 
 
 def test_a_collector_shows_them(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def collecting(folder: Path, logged_in: bool = True, **settings: Any) -> Iterato
         service = SurveyService(store, refresh_seconds=0.2, key=HOPS[-1].public)
         chosen = Settings(**({"refresh_seconds": 0.5} | settings))
         app = make_app(service, chosen)
-        access = add_studio(app, service, chosen.address, chosen.shuffler)
+        access = add_studio(app, service, chosen.address, chosen.shuffler, chosen.language)
         served = as_analyst(app, new_token(store, "tests")) if logged_in else app
         server = uvicorn.Server(make_config(served, "127.0.0.1", 0))
         thread = threading.Thread(target=server.run, daemon=True)

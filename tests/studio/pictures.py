@@ -87,7 +87,7 @@ def take(page: Any, collector: Collector, plan: Any) -> None:
     page.get_by_label("age").fill("41")
     page.get_by_role("group", name="exercise").get_by_label("No").check()
     page.get_by_label("north").check()
-    page.get_by_role("button", name="Draw and send my whisper").click()
+    page.get_by_role("button", name="Randomise and send my answer").click()
     page.locator("#whisper").wait_for()
     page.screenshot(path=FOLDER / "studio-take.png", full_page=True)
 

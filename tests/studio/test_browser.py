@@ -71,7 +71,7 @@ def draw(page: Any, record: dict[str, Any]) -> dict[str, Any]:
 
 
 def press_draw(page: Any) -> None:
-    page.get_by_role("button", name="Draw and send my whisper").click()
+    page.get_by_role("button", name="Randomise and send my answer").click()
 
 
 def shown(page: Any) -> dict[str, Any]:
@@ -448,10 +448,10 @@ def test_light_and_dark_can_be_chosen(chromium: Any, collector: Collector) -> No
     with visitor(chromium, color_scheme="dark") as (page, _):
         page.goto(f"{collector.studio}/")
         dark = page.evaluate(ground)
-        page.get_by_role("button", name="Switch to light colours").click()
+        page.get_by_role("button", name="Light colours").click()
         light = page.evaluate(ground)
         assert light != dark
         page.goto(f"{collector.studio}/new")
         assert page.evaluate(ground) == light
-        page.get_by_role("button", name="Switch to dark colours").click()
+        page.get_by_role("button", name="Dark colours").click()
         assert page.evaluate(ground) == dark

@@ -407,7 +407,7 @@ def test_attributes_by_themselves_have_no_ties(collector: Collector, browser: ht
 
 def test_a_closed_survey_says_so(collector: Collector, browser: httpx.Client) -> None:
     plan = collector.survey(sv.Frequencies("drinks"), epsilon=1.75, title="Short")
-    assert "Draw and send my whisper" in browser.get(f"/take/{plan.id}").text
+    assert "Randomise and send my answer" in browser.get(f"/take/{plan.id}").text
     assert browser.post(f"/watch/{plan.id}/close").status_code == 303
     text = browser.get(f"/take/{plan.id}").text
     assert "This survey is closed" in text

@@ -182,5 +182,5 @@ def test_participants_see_what_goes_in_clear_apart_from_the_whisper(browser: htt
         "channel": True,
     }
     text = browser.get(f"/take/{PLAN.id}").text
-    assert "Sent as they are, beside the whisper: amount, channel." in text
-    assert text.count("sent as it is") == 2
+    assert "Sent as they are, beside the randomised answer: amount, channel." in text
+    assert text.count(">sent as it is<") == 2

@@ -131,7 +131,7 @@ def open_take(page: Any, collector: Collector, plan: Plan) -> None:
 
 def draw(page: Any, drinks: str) -> None:
     page.get_by_label(drinks, exact=True).check()
-    page.get_by_role("button", name="Draw and send my whisper").click()
+    page.get_by_role("button", name="Randomise and send my answer").click()
 
 
 def tape(plan: Plan) -> bytes:
@@ -231,14 +231,14 @@ def test_three_promises_are_told_before_anything_is_sent(chromium: Any, studio: 
         told = page.locator("#sealed").text_content()
         assert "in 4 layers" in told
         assert "Each of 3 shufflers in turn" in told
-        assert "30 whispers of nobody" in told
-        assert f"Fewer than {plan.guarantee.least} people's whispers are never opened" in told
+        assert "30 made-up answers" in told
+        assert f"Fewer than {plan.guarantee.least} people's answers are never opened" in told
         assert page.evaluate(RULES) == []
         assert page.evaluate(CONTRAST) == []
         draw(page, "never")
         page.locator("#whisper").wait_for()
         parts = page.locator("#bytes small").all_text_contents()
-        assert parts == ["which question", "the whisper"]
+        assert parts == ["which question", "the randomised answer"]
         assert page.evaluate(RULES) == []
         assert page.evaluate(CONTRAST) == []
         assert log.wrong == []

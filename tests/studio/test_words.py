@@ -14,6 +14,7 @@ import sottovoce as sv
 from sottovoce.ground.entropy import Seeded
 from sottovoce.protocol.encodings import Encoding, Grid, Intervals, Parities
 from sottovoce.protocol.plan import Plan
+from sottovoce.studio.languages import words as sentences_of
 from tests.studio.collectors import SCHEMA
 
 pytestmark = pytest.mark.skipif(
@@ -25,9 +26,11 @@ CLIENT = STATIC.parent / "client"
 MOST = 300  # cohorts of a plan that are looked at
 PROGRAM = """
 import { readFileSync } from "node:fs";
+import { useSentences } from %s;
 import { askedWords, asksOf, saidWords } from %s;
 import { Plan } from %s;
-const { text, body, reports } = JSON.parse(readFileSync(0, "utf8"));
+const { sentences, text, body, reports } = JSON.parse(readFileSync(0, "utf8"));
+useSentences(sentences);
 const plan = await Plan.parse(text);
 const attributes = new Map(plan.attributes.map((each) => [each.name, each]));
 const sizes = new Map(plan.attributes.map((each) => [each.name, each.size]));
@@ -60,9 +63,11 @@ QUESTIONS: dict[str, sv.Frequencies | sv.Marginals] = {
 def told(plan: Plan, reports: list[sv.Report], body: Any = None) -> Any:
     """What the page says of these reports; ``body``: other cohorts than the plan's."""
     program = PROGRAM % tuple(
-        json.dumps(path.as_uri()) for path in (STATIC / "words.js", CLIENT / "index.js")
+        json.dumps(path.as_uri())
+        for path in (STATIC / "language.js", STATIC / "words.js", CLIENT / "index.js")
     )
     given = {
+        "sentences": dict(sentences_of("en").script),
         "text": plan.to_json(),
         "body": body,
         "reports": [{"cohort": r.cohort, "payload": r.payload.hex()} for r in reports],

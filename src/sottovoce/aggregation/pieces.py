@@ -7,7 +7,7 @@ the one who reads it.
 
 The check of piece 0 is a linear function of all the aggregate's integers, negated, modulo 2^64, and
 that of the others 0. So whoever adds up all pieces of some parts sees whether one was lost, or
-taken twice.
+taken twice; but not whether all pieces of a part were, which the number of people tells.
 """
 
 from __future__ import annotations

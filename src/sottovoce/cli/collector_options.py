@@ -150,3 +150,11 @@ Verbose = Annotated[
         help="Log what happens, not only what goes wrong.",
     ),
 ]
+Language = Annotated[
+    str | None,
+    typer.Option(
+        metavar="en|de|fr|it|es",
+        envvar="SOTTOVOCE_LANGUAGE",
+        help="Of participants' pages; by default what each browser prefers.",
+    ),
+]

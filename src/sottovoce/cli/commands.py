@@ -26,7 +26,6 @@ AUDIT_FAILED = 1
 app = typer.Typer(
     name="sottovoce",
     help="Learn what a crowd does without ever receiving anybody's true answer.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -45,13 +45,16 @@ def fold(
     Example:  sottovoce fold plan.json monday.sva tuesday.sva -o both.sva
     """
     from sottovoce.aggregation.totals import write_total
-    from sottovoce.console.reading import heard_all
+    from sottovoce.console.reading import check_sources, heard_all
     from sottovoce.console.surveys import read_plan
     from sottovoce.engine import open_engine
 
     if not output.absolute().parent.is_dir():  # before the work is done
         raise InvalidInput(f"output ({output}) must lie in a folder that exists")
+    if output.is_dir():
+        raise InvalidInput(f"output ({output}) must be a file, and is a folder")
     made = read_plan(plan_file, plan_id)
+    check_sources(reports, engine)  # before a cluster is asked
     with open_engine(engine, master) as workers:
         total = heard_all(made, reports, quiet, workers)
     size = write_total(output, total)

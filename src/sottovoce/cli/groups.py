@@ -117,11 +117,18 @@ def _asked_groups(made: Plan, texts: Sequence[str], by: str | None) -> list[Grou
 
 
 def _averages(made: Plan, found: Estimate, attribute: str, asked: Sequence[Group]) -> list[Average]:
-    """Means and medians, if the attribute's values are numbers."""
+    """Means and medians, if the attribute's values are numbers, of those who answered."""
+    from sottovoce.results.averages import silent_number
+
     if attribute not in made.schema or made.schema[attribute].spans() is None:
         return []
     whose: Sequence[Group] = asked or [{}]
-    return [average(attribute, each) for each in whose for average in (found.mean, found.median)]
+    silent = silent_number(made.schema[attribute])
+    return [
+        average(attribute, each, without=silent)
+        for each in whose
+        for average in (found.mean, found.median)
+    ]
 
 
 def _group_title(group: Group) -> str:

@@ -15,6 +15,7 @@ from sottovoce.cli.collector_options import (
     CertificateKey,
     CollectorKey,
     Host,
+    Language,
     Metrics,
     OldestDays,
     Origins,
@@ -114,6 +115,7 @@ def studio(
     certificate: CertificateFile = None,
     certificate_key: CertificateKey = None,
     verbose: Verbose = False,
+    language: Language = None,
 ) -> None:
     """Make surveys, take part and watch, in a browser.
 
@@ -142,7 +144,7 @@ def studio(
         store,
         host,
         port,
-        _settings(rate_limit, origin, proxy, metrics, oldest_days, address, shuffler),
+        _settings(rate_limit, origin, proxy, metrics, oldest_days, address, shuffler, language),
         has_pages=True,
         last_hop=None if key is None else (key, batches),
         totals=totals,
@@ -159,6 +161,7 @@ def _settings(
     oldest_days: float,
     address: str | None = None,
     shuffler: str | None = None,
+    language: str | None = None,
 ) -> Settings:
     from sottovoce.service.settings import Settings
 
@@ -168,6 +171,7 @@ def _settings(
         proxies=tuple(proxies or ()),
         address=address,
         shuffler=shuffler,
+        language=language,
         metrics=metrics,
         oldest_days=oldest_days,
     )
@@ -225,7 +229,9 @@ def _run(
         if last_hop is not None:
             batches = opened_batches(service, served, *last_hop)
         if has_pages:
-            access = add_studio(served, service, settings.address, settings.shuffler)
+            access = add_studio(
+                served, service, settings.address, settings.shuffler, settings.language
+            )
             start = "/studio"
             if host in LOCAL_HOSTS and not settings.proxies:
                 code = access.new_code()

@@ -145,12 +145,17 @@ def fold_minutes(
     from sottovoce.console.surveys import read_plan
     from sottovoce.shipping.minutes import fold_minutes as fold_now
     from sottovoce.shipping.places import Place
-    from sottovoce.shipping.totals import collected
+    from sottovoce.shipping.totals import collected, plan_ids
 
     made = read_plan(plan_file, plan_id)
     there = Place.at(place)
 
     def once() -> None:
+        if made.id not in plan_ids(there):
+            raise StoreError(
+                f"place ({there.shown}) must be where `sottovoce ship` wrote to, and holds nothing "
+                "of the plan"
+            )
         with progress("folding minutes", None, quiet) as advance:
             done = fold_now(
                 made,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 import typer
 
@@ -26,27 +27,45 @@ def heard(made: Plan, source: str, quiet: bool, engine: TaskEngine | None = None
     from sottovoce.engine import LocalEngine
 
     workers = LocalEngine() if engine is None else engine
-    _check_source(source, workers)
+    _check_source(source, workers.name)
     return _heard(made, source, quiet, workers, workers.asked)
 
 
 def heard_all(made: Plan, sources: Sequence[str], quiet: bool, engine: TaskEngine) -> Aggregate:
     """The aggregate of all reports in some places, with all that it holds."""
-    for place, source in enumerate(sources):
-        if source in sources[:place]:
-            raise InvalidInput(f"reports ({source}) must be given once, or they count twice")
-        _check_source(source, engine)
     total = _heard(made, sources[0], quiet, engine, engine.fold)
     for source in sources[1:]:
         total.absorb(_heard(made, source, quiet, engine, engine.fold))
     return total
 
 
-def _check_source(source: str, engine: TaskEngine) -> None:
-    if engine.name != LOCAL_ENGINE and not _is_files(source):
+def check_sources(sources: Sequence[str], engine: str) -> None:
+    """Refuse places that would count twice, or that an engine of this name cannot fold."""
+    from sottovoce.protocol.report_places import shown
+
+    before = set()
+    for source in sources:
+        if (place := _settled(source)) in before:
+            raise InvalidInput(f"reports ({shown(source)}) must be given once, or they count twice")
+        before.add(place)
+        _check_source(source, engine)
+
+
+def _settled(source: str) -> str:
+    """A source however its path is written."""
+    parts = urlsplit(source) if source.startswith("file://") else None
+    if parts is None and "://" in source:
+        return source
+    return str(Path(source if parts is None else unquote(parts.path)).resolve())
+
+
+def _check_source(source: str, engine: str) -> None:
+    from sottovoce.protocol.report_places import shown
+
+    if engine != LOCAL_ENGINE and not _is_files(source):
         raise InvalidInput(
-            f"engine ({engine.name}) folds files of reports, and ({source}) is a store or a total: "
-            "`sottovoce export` writes files, and the engine local adds up totals"
+            f"engine ({engine}) folds files of reports, and ({shown(source)}) is a store or a "
+            "total: `sottovoce export` writes files, and the engine local adds up totals"
         )
 
 

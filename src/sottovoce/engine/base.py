@@ -13,9 +13,9 @@ from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.aggregation.pieces import Piece
 from sottovoce.aggregation.scattered import scattered
 from sottovoce.device.simulation import simulate_added
-from sottovoce.engine.jobs import crowd_jobs, fold_jobs
+from sottovoce.engine.jobs import FilesJob, crowd_jobs, fold_jobs
 from sottovoce.engine.tasks import AskTask, Crowd, EachTask, FoldCrowdTask, FoldTask, WriteCrowd
-from sottovoce.ground.errors import InvalidInput
+from sottovoce.ground.errors import ClusterError, InvalidInput
 from sottovoce.protocol.plan import Plan
 
 # A pure function of a job. It must be picklable, and so must its jobs: a frozen dataclass of a
@@ -67,6 +67,7 @@ class TaskEngine(ABC):
         jobs = fold_jobs(plan, path, self.slots)
         task = FoldTask(plan.to_json(), plan.id)
         total = Aggregate(plan).add_pieces(self.run(task, jobs, merge=True))
+        self._require_all(total, jobs)
         if advance is not None:
             advance(total.people)
         return total
@@ -80,9 +81,20 @@ class TaskEngine(ABC):
         jobs = fold_jobs(plan, path, self.slots)
         fold = FoldTask(plan.to_json(), plan.id)
         total = scattered(plan, lambda task: self.run(AskTask(fold, task), jobs, merge=True))
+        self._require_all(total, jobs)
         if advance is not None:
             advance(total.people)
         return total
+
+    def _require_all(self, total: Aggregate, jobs: Sequence[FilesJob]) -> None:
+        """Refuse a total of other reports than were listed: pieces do not tell a job that is gone
+        as a whole.
+        """
+        listed = sum(sum(part.rows) for job in jobs for part in job.parts)
+        if total.magnitude != listed:
+            raise ClusterError(
+                f"engine {self.name}: {total.magnitude:,} of {listed:,} reports were counted"
+            )
 
     def simulate(
         self, plan: Plan, crowd: Crowd, people: int, seed: int, folder: str | PathLike[str]
@@ -96,11 +108,14 @@ class TaskEngine(ABC):
                 many rows it has, which gives the same each time.
             people: in all.
             seed: of the whole crowd.
-            folder: gets a file for each job, and one of the fakes that shufflers add.
+            folder: gets a file for each job, and one of the fakes that shufflers add. It must hold
+                no reports of the plan yet: another engine cuts the crowd into other files.
         """
         target = Path(folder).absolute()
         if not target.is_dir():
             raise InvalidInput(f"folder ({folder}) must be one that exists")
+        if any(target.glob(f"{plan.id[:16]}-*.parquet")):
+            raise InvalidInput(f"folder ({folder}) must hold no reports of the plan yet")
         write = WriteCrowd(FoldCrowdTask(plan.to_json(), plan.id, crowd, seed), str(target))
         total: int = sum(self.each(write, crowd_jobs(people, self.slots)))
         added = simulate_added(plan, seed)

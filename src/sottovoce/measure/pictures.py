@@ -44,8 +44,8 @@ def oracle_errors(rows: Sequence[Comparison]) -> Any:
         note = f"epsilon {first.epsilon:g}; bars: measured, red: theory"
         width = max(240, min(900, 30 * len(rows)))
     else:
-        across = alt.X("epsilon:Q", scale=alt.Scale(type="log"), title="epsilon")
-        up = alt.Scale(type="log")
+        up = alt.Scale(type="log", nice=False, padding=20)  # no further than what is drawn
+        across = alt.X("epsilon:Q", scale=up, title="epsilon")
         colour = alt.Color("oracle:N", sort=None, legend=alt.Legend(symbolLimit=0))
         measured = base.mark_point(filled=True, size=50).encode(
             x=across, y=alt.Y("measured:Q", scale=up, title="squared error"), color=colour

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import parts, visible
 from sottovoce.pages.parts import html_table, percent, span
+from sottovoce.results.averages import silent_number
 from sottovoce.results.groups import MAX_GROUP_VALUES
-from sottovoce.schema.attribute import Attribute, Single
 
 if TYPE_CHECKING:
     from sottovoce.results.averages import Average
@@ -100,7 +100,7 @@ def averages_html(found: Estimate, name: str, level: float) -> str:
         return ""
     if len(found.marginal(name)) > MAX_GROUP_VALUES:
         return ""
-    silent = _silent(schema[name])
+    silent = silent_number(schema[name])
     try:
         mean, median = found.mean(name, without=silent), found.median(name, without=silent)
     except InvalidInput:  # hardly anybody is left
@@ -111,16 +111,6 @@ def averages_html(found: Estimate, name: str, level: float) -> str:
         f"<p>{head} <b>{_number(mean.value)}</b> ({_reach(mean, level)}){even}; median "
         f"<b>{_number(median.value)}</b> ({_reach(median, level)}).</p>"
     )
-
-
-def _silent(attribute: Attribute) -> int | None:
-    """The number that people without an answer report, if it has a bin of its own."""
-    if not isinstance(attribute, Single):
-        return None
-    spans, other = attribute.spans() or (), attribute.other
-    if not isinstance(other, int) or (other, other) not in spans:
-        return None
-    return other
 
 
 def _reach(average: Average, level: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -16,6 +17,7 @@ from sottovoce.ground.extras import imported
 ReportPlace = Path | str  # a URL is a text
 
 URL_SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "file")
+PLAN_FOLDER = re.compile(r"plan=([0-9a-f]{64})")  # of what was shipped
 _ENDING = ".parquet"
 
 
@@ -30,7 +32,14 @@ def is_url(text: object) -> bool:
 
 def place_of(source: str | os.PathLike[str]) -> ReportPlace:
     """A path, or the URL as it is."""
-    return source if isinstance(source, str) and is_url(source) else Path(source)
+    if not isinstance(source, str) or not is_url(source):
+        return Path(source)
+    try:
+        urlsplit(source)
+    except ValueError:
+        scheme = source.partition("://")[0]
+        raise InvalidInput(f"reports ({scheme}://...) must be a URL that pyarrow opens") from None
+    return source
 
 
 def shown(place: ReportPlace) -> str:
@@ -58,8 +67,15 @@ def is_folder(place: ReportPlace) -> bool:
 
 def parquet_files(place: ReportPlace) -> list[ReportPlace]:
     """The Parquet files of a folder, and of its folders named ``key=value``, by name; but not of
-    those named ``plan=...``, where what was shipped lies, some of it twice.
+    those named ``plan=...``, where what was shipped lies, some of it twice; refused within one.
     """
+    path = str(place.resolve()) if isinstance(place, Path) else unquote(urlsplit(place).path)
+    if any(map(PLAN_FOLDER.fullmatch, path.split("/"))):
+        raise InvalidInput(
+            f"reports ({shown(place)}) must not be a folder of what was shipped, where some "
+            "reports lie twice: `sottovoce fold-minutes` folds them, and the folder of all plans "
+            "is what estimates are then made from"
+        )
     if isinstance(place, Path):
         return [place / name for name in sorted(_local_names(place, ""))]
     fs = imported("pyarrow.fs")

@@ -19,6 +19,7 @@ from sottovoce.results.groups import (
     sums_of,
     written_group,
 )
+from sottovoce.schema.attribute import Attribute, Single
 
 if TYPE_CHECKING:
     from sottovoce.results.group_answers import Group
@@ -97,6 +98,21 @@ class Average:
             even = span_text(self.interval(evenly=True))
             reach += f", or {even} if people are spread evenly inside their bins"
         return f"{self.kind} {self.attribute} of {self.of}: {self.value:.4g} ({reach})"
+
+
+def silent_number(attribute: Attribute) -> int | None:
+    """The number that people without an answer report, if it has a bin of its own.
+
+    >>> from sottovoce.schema import Ordinal
+    >>> silent_number(Ordinal(-1, 97, bins=[-1, 0, 50], other=-1))
+    -1
+    """
+    if not isinstance(attribute, Single):
+        return None
+    spans, other = attribute.spans() or (), attribute.other
+    if not isinstance(other, int) or (other, other) not in spans:
+        return None
+    return other
 
 
 def span_text(ends: tuple[float, float]) -> str:

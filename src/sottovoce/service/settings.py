@@ -54,6 +54,8 @@ class Settings:
     address: str | None = None
     # where the first shuffler takes the sealed reports of participants' pages
     shuffler: str | None = None
+    # of participants' pages; by default what each browser prefers
+    language: str | None = None
     # who may read the counters: whoever has a token, everybody (public), or nobody (off)
     metrics: str = "token"
     assignment_seconds: int = ASSIGNMENT_SECONDS

@@ -29,7 +29,6 @@ from typing import Self
 
 MINUTE_BITS = 16  # of the milliseconds that an id does not tell
 LAST_SECOND = 253_402_300_799  # of the year 9999: later days have no name
-PLAN_FOLDER = re.compile(r"plan=([0-9a-f]{64})")
 PLAN_FILE, CLOSED, FINISHED = "plan.json", "closed", "finished"
 DAMAGED_FOLDER, LATE_FOLDER = "set-aside/damaged", "set-aside/late"
 _DIGITS = 16  # of a digest

@@ -244,7 +244,12 @@ class _FoldRun:
         """Let nothing stay of a day but its total."""
         last = self._last_days[day]
         total = read_part(self._plan, self._place, last.name)
-        segments = [each.name for part in parts for each in by_minute[part.minute]]
+        segments = [
+            each.name
+            for part in parts
+            for each in by_minute[part.minute]
+            if each.name not in self._damaged
+        ]
         new = DayTotal(day, True, last.generation + 1, FINISHED)
         whole = PartTotal(
             total.aggregate, total.duplicates, total.conflicts, segments=tuple(segments)

@@ -88,11 +88,14 @@ class Place:
         return sorted(path for path in paths if not path.rpartition("/")[2].startswith("."))
 
     def folders(self) -> list[str]:
-        """The folders at its top."""
+        """The folders at its top; a file has none."""
         fs = imported("pyarrow.fs")
 
         with self._translated(""):
-            infos = self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
+            try:
+                infos = self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
+            except NotADirectoryError:
+                return []
         return sorted(info.base_name for info in infos if info.type == fs.FileType.Directory)
 
     def has(self, name: str) -> bool:

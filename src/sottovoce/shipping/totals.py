@@ -14,7 +14,8 @@ from sottovoce.aggregation.piece_bytes import PIECE_CELLS
 from sottovoce.aggregation.pieces import Piece
 from sottovoce.ground.errors import CorruptReport, InvalidInput
 from sottovoce.protocol.plan import Plan
-from sottovoce.shipping.layout import PLAN_FILE, PLAN_FOLDER, Listing, plan_folder
+from sottovoce.protocol.report_places import PLAN_FOLDER
+from sottovoce.shipping.layout import PLAN_FILE, Listing, plan_folder
 from sottovoce.shipping.places import FileGone, Place
 
 _MAGIC = b"SVT\x01"

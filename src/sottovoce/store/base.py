@@ -286,8 +286,9 @@ class Store(KeyStore):
             raise InvalidInput(
                 f"store: it has reports of {plan.id[:16]} itself; sums of others need another store"
             )
-        # what only grows is shown until there is a new estimate; anything else is another survey
-        version = kept.version if sums.people >= before else new_version()
+        # what only grows is shown until there is a new estimate; anything else is another survey,
+        # also if as many people say something else
+        version = kept.version if sums.people > before else new_version()
         plans, checkpoints = f"{self._prefix}plans", f"{self._prefix}checkpoints"
         close = f"UPDATE {plans} SET closed = true, only_sums = true, version = ? WHERE id = ?"
         drop = f"DELETE FROM {checkpoints} WHERE plan = (SELECT number FROM {plans} WHERE id = ?)"

@@ -22,6 +22,7 @@ from sottovoce.service.problems import Problem, problem_of
 from sottovoce.service.survey_service import SurveyService
 from sottovoce.studio import downloads, make_page, query_page, start_page, take_page, watch_page
 from sottovoce.studio.access import Access
+from sottovoce.studio.languages import words
 from sottovoce.studio.page_context import Studio
 
 _HERE = Path(__file__).parent
@@ -48,13 +49,17 @@ def add_studio(
     service: SurveyService,
     address: str | None = None,
     shuffler: str | None = None,
+    language: str | None = None,
 ) -> Access:
     """Add the pages under ``/studio``; what it returns makes codes that let one browser in.
 
     ``address``: where participants' pages are; those who ask for them elsewhere are sent there.
     ``shuffler``: where these pages send the sealed reports of shuffled surveys.
+    ``language``: of participants' pages; by default what each browser prefers.
     """
-    studio = Studio(service, Access(service.store), address, shuffler)
+    if language is not None:
+        words(language)  # refused now rather than when somebody takes part
+    studio = Studio(service, Access(service.store), address, shuffler, language)
     pages: list[BaseRoute] = [
         Mount("/static", _Files(directory=_HERE / "static")),
         Mount("/client", _Files(directory=_HERE / "client")),

@@ -70,6 +70,7 @@ class Studio:
     access: Access
     address: str | None = None  # the one of participants' pages, if there is one
     shuffler: str | None = None  # the first one's address, if reports are sealed and sent there
+    language: str | None = None  # of participants' pages; by default what the browser prefers
     jobs: BackgroundJobs = field(default_factory=BackgroundJobs)
     templates: Environment = field(default_factory=_environment)
 

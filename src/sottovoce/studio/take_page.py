@@ -27,6 +27,7 @@ from sottovoce.schema import (
 )
 from sottovoce.store import Entry
 from sottovoce.studio.access import cookie_name
+from sottovoce.studio.languages import chosen_language, words
 from sottovoce.studio.page_context import PAGE_POLICY, Studio
 
 MOST_BUTTONS = 8  # choices that are shown side by side; more become a list
@@ -44,7 +45,7 @@ class FormField:
 
     name: str
     kind: str
-    choices: list[tuple[int, str]]
+    choices: list[tuple[int, Any]]
     low: int | str | None = None
     high: int | str | None = None
     step: int = 1
@@ -58,7 +59,7 @@ def field_of(name: str, attribute: Attribute, most: int = MAX_LIST_CHOICES) -> F
     ``most``: choices that it may show.
     """
     if isinstance(attribute, Boolean):
-        return FormField(name, "buttons", [(1, "Yes"), (0, "No")])
+        return FormField(name, "buttons", [(1, True), (0, False)])
     if isinstance(attribute, FixedPoint):
         return FormField(name, "decimal", [], attribute.low, attribute.high)
     if isinstance(attribute, Text):
@@ -70,7 +71,7 @@ def field_of(name: str, attribute: Attribute, most: int = MAX_LIST_CHOICES) -> F
     if isinstance(attribute, Items):
         if attribute.size > most:
             return FormField(name, "none", [])
-        return FormField(name, "checks", list(enumerate(map(_spoken, attribute.labels()))))
+        return FormField(name, "checks", list(enumerate(attribute.labels())))
     if isinstance(attribute, Ordinal) and (
         attribute.bins is not None or attribute.size > MOST_BUTTONS
     ):
@@ -85,11 +86,7 @@ def field_of(name: str, attribute: Attribute, most: int = MAX_LIST_CHOICES) -> F
     kind = "buttons" if attribute.size <= MOST_BUTTONS else "list"
     if kind == "list" and attribute.size > most:
         return FormField(name, "typed", [])
-    return FormField(name, kind, list(enumerate(map(_spoken, attribute.labels()))))
-
-
-def _spoken(label: Any) -> str:
-    return {True: "Yes", False: "No"}[label] if isinstance(label, bool) else str(label)
+    return FormField(name, kind, list(enumerate(attribute.labels())))
 
 
 def fields_of(plan: Plan) -> list[FormField]:
@@ -146,7 +143,7 @@ def routes(studio: Studio) -> list[Route]:
     policy = PAGE_POLICY.replace("form-action 'self'", "form-action 'none'")
     sealed = policy.replace("connect-src 'self'", f"connect-src 'self' {studio.shuffler}")
 
-    def rendered(request: Request, key: Hashable, entry: Entry) -> bytes:
+    def rendered(request: Request, key: Hashable, entry: Entry, language: str) -> bytes:
         page = pages.get(key)  # perhaps somebody before had it made
         if page is None:
             plan = entry.plan
@@ -154,6 +151,7 @@ def routes(studio: Studio) -> list[Route]:
             is_open = not entry.closed and (plan.shuffling is None or receiver is not None)
             shown = {
                 "entry": entry,
+                "t": words(language),
                 "plan": plan,
                 "is_open": is_open,
                 "shuffling": plan.shuffling,
@@ -170,19 +168,29 @@ def routes(studio: Studio) -> list[Route]:
 
     async def take(request: Request) -> Response:
         if studio.address not in (None, f"{request.url.scheme}://{request.url.netloc}"):
-            return RedirectResponse(f"{studio.address}{request.url.path}", 307)
+            query = f"?{request.url.query}" if request.url.query else ""
+            return RedirectResponse(f"{studio.address}{request.url.path}{query}", 307)
         entry = await run_in_threadpool(studio.service.entry, request.path_params["id"])
         has_login = cookie_name(request) in request.cookies
-        key = (entry.plan.id, entry.title, entry.closed, request.scope["root_path"], has_login)
+        language = chosen_language(
+            request.query_params.get("lang"),
+            studio.language,
+            request.headers.get("accept-language", ""),
+        )
+        base = request.scope["root_path"]
+        key = (entry.plan.id, entry.title, entry.closed, base, has_login, language)
         page = pages.get(key)
         if page is None:
-            page = await to_thread.run_sync(rendered, request, key, entry, limiter=rendering)
+            page = await to_thread.run_sync(
+                rendered, request, key, entry, language, limiter=rendering
+            )
         is_sealed = receiver_of(entry.plan, studio.shuffler) is not None
         return HTMLResponse(
             page,
             headers={
                 "Content-Security-Policy": sealed if is_sealed else policy,
                 "Cache-Control": "no-store",
+                "Vary": "Accept-Language",
             },
         )
 

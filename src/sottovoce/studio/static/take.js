@@ -1,26 +1,25 @@
 // Take part: answers are read here and go nowhere; what is drawn from them is kept, sent as it is, and then shown.
 
 import { Assignment, BrowserMemory, canSeal, Client, Plan, Refused, send, Unreachable } from "../client/index.js";
+import { say, useSentences } from "./language.js";
 import { askedWords, asksOf, saidWords } from "./words.js";
 
-const { plan: planId, collector, shuffler } = document.getElementById("main").dataset;
+const { plan: planId, collector, shuffler, sentences } = document.getElementById("main").dataset;
 const url = new URL(collector || "/", location.href).href.replace(/\/$/, "");
-const receiver = shuffler ? "shuffler" : "collector";
 const by = (id) => document.getElementById(id);
 const memory = new BrowserMemory();
 const sentKey = `sottovoce/sent/${planId}`;
 
-const AGAIN = "This is the whisper that this browser drew before. It stays the same for good.";
-const CHANGED =
-  "Your whisper stays as it is, whatever you answer now. If it were drawn again, the draws together would give your answer away. It may well say something else than you do: that is what protects you.";
+useSentences(JSON.parse(sentences));
 
-const TOO_OLD = "This browser cannot seal your whisper (it has no X25519), so nothing can be sent from here. Try a newer one";
+/** A problem in the words of the page. */
+class Told extends Error {}
 
 /** The plan as the collector has it, checked against its id, and its JSON. */
 async function fetchPlan() {
   const options = { credentials: "omit", referrerPolicy: "no-referrer" };
   const answer = await fetch(`${url}/v1/plans/${planId}`, options).catch(() => null);
-  if (!answer?.ok) throw new Error("The survey cannot be reached. Try again later.");
+  if (!answer?.ok) throw new Told(say("no_survey"));
   const bytes = new Uint8Array(await answer.arrayBuffer());
   const plan = await Plan.parse(bytes, { id: planId });
   return { plan, body: JSON.parse(new TextDecoder().decode(bytes)) };
@@ -56,9 +55,9 @@ function complain(text) {
 function sealedParts({ json }, payload, width) {
   const cohort = Uint8Array.from([0, 8, 16, 24], (bits) => json.cohort >>> bits);
   return [
-    ["which question", [...cohort]],
-    ["the whisper", payload],
-    ["filled up", Array(width - payload.length).fill(0)],
+    ["question", [...cohort]],
+    ["answer", payload],
+    ["filled", Array(width - payload.length).fill(0)],
   ].filter(([, part]) => part.length);
 }
 
@@ -68,10 +67,10 @@ function partsOf(bytes, payloadLength) {
   const start = 10 + bytes.slice(9).findIndex((byte) => byte < 128); // behind the cohort
   const parts = [
     ["version", bytes.slice(0, 1)],
-    ["which survey", bytes.slice(1, 9)],
-    ["which question", bytes.slice(9, start)],
-    ["the whisper", bytes.slice(start, start + payloadLength)],
-    ["in clear", bytes.slice(start + payloadLength, end)],
+    ["survey", bytes.slice(1, 9)],
+    ["question", bytes.slice(9, start)],
+    ["answer", bytes.slice(start, start + payloadLength)],
+    ["clear", bytes.slice(start + payloadLength, end)],
     ["checksum", bytes.slice(end)],
   ];
   return parts.filter(([, part]) => part.length);
@@ -86,9 +85,9 @@ function byteList(report, payload, width) {
     const digits = document.createElement("code");
     const label = document.createElement("small");
     digits.textContent = hex(part, " ");
-    label.textContent = meaning;
+    label.textContent = say(`part_${meaning}`);
     box.append(digits, " ", label);
-    if (meaning === "the whisper") box.className = "told";
+    if (meaning === "answer") box.className = "told";
     return box;
   });
 }
@@ -99,7 +98,7 @@ function showReport(report, { plan, body }) {
   const asks = asksOf(body, report.json.cohort, sizes);
   const payload = report.json.payload.match(/../g).map((pair) => parseInt(pair, 16));
   const { cohorts, bytes: width } = plan.explain();
-  const group = cohorts > 1 ? ` (by lot: question ${report.json.cohort + 1} of ${cohorts.toLocaleString("en")})` : "";
+  const group = cohorts > 1 ? ` (${say("by_lot", { number: report.json.cohort + 1, count: cohorts.toLocaleString(document.documentElement.lang) })})` : "";
   by("asked").textContent = `${askedWords(asks, attributes)}${group}`;
   by("says").textContent = saidWords(asks, payload, attributes).join(" ");
   const inClear = Object.entries(report.json.public ?? {}).map(([name, value]) => `${name}: ${value}`);
@@ -125,13 +124,11 @@ function showSent(report, survey) {
 const isSent = (report) => memory.get(sentKey) === report.id;
 
 function explained(wrong, wasPosted = false) {
-  const outcome = wasPosted ? "It was sent, but not counted." : "Nothing was sent.";
-  if (wrong instanceof Refused && /\/(survey|batch)-closed$/.test(wrong.type)) return `This survey was closed meanwhile. ${outcome}`;
-  if (wrong.name === "NotInThisRound") return "This round asks other people; nothing of yours is needed, and nothing was sent. Thank you.";
-  if (wrong.name === "BudgetExceeded") return "Your browser has already told as much about this as its limit allows. Nothing was drawn, and nothing was sent.";
-  if (wrong instanceof Unreachable && wasPosted) return `The ${receiver} cannot be reached. Your whisper is kept here: send it again later.`;
-  if (wrong instanceof Unreachable) return "The collector cannot be reached. Nothing was drawn, and nothing was sent: try again later.";
-  return `${wrong.message}.`;
+  if (wrong instanceof Refused && /\/(survey|batch)-closed$/.test(wrong.type)) return say(wasPosted ? "closed_sent" : "closed_unsent");
+  if (wrong.name === "NotInThisRound") return say("other_round");
+  if (wrong.name === "BudgetExceeded") return say("budget");
+  if (wrong instanceof Unreachable) return say(wasPosted ? "kept" : "unreachable");
+  return wrong instanceof Told ? wrong.message : `${wrong.message}.`;
 }
 
 function waitFor(isWaiting) {
@@ -153,10 +150,13 @@ async function sendReport(report, survey) {
   }
 }
 
+const PROMISES = ["who_analyst", "who_others", "who_shufflers"]; // in the order of the plan's
+const percent = (share) => `${Math.min(1000, Math.ceil(1000 * (share + 1e-12))) / 10}%`; // rounded up, as a promise is
+
 function showPromises(plan) {
-  const lines = plan.explain().promises.map(({ sentence }) => {
+  const lines = plan.explain().promises.map(({ guess, delta }, place) => {
     const line = document.createElement("li");
-    line.textContent = sentence;
+    line.textContent = say(delta ? "promise_delta" : "promise", { who: say(PROMISES[place]), guess: percent(guess), delta });
     return line;
   });
   by("promises").replaceChildren(...lines);
@@ -166,13 +166,13 @@ async function begin() {
   const survey = await fetchPlan();
   const { plan } = survey;
   if (shuffler) showPromises(plan);
-  if (shuffler && !(await canSeal())) throw new Error(TOO_OLD);
+  if (shuffler && !(await canSeal())) throw new Told(say("too_old"));
   const assignment = plan.coin === "assigned" ? () => Assignment.fetch(url, plan) : undefined;
   const client = new Client(plan, { memory, assignment, invalid: "raise" }); // so that a slip can be mended here
   let drawn = await client.recall();
   if (drawn && isSent(drawn)) {
     showSent(drawn, survey);
-    note(AGAIN);
+    note(say("again"));
   }
   by("unsent").hidden = !drawn || isSent(drawn);
   by("draw").disabled = false;
@@ -182,7 +182,7 @@ async function begin() {
     const record = readRecord(plan);
     const missing = [...document.querySelectorAll(".question.missing")];
     by("unanswered").hidden = missing.length === 0;
-    by("unanswered").textContent = missing.length ? `Please answer: ${missing.map((each) => each.dataset.name).join(", ")}.` : "";
+    by("unanswered").textContent = missing.length ? say("please_answer", { names: missing.map((each) => each.dataset.name).join(", ") }) : "";
     if (missing.length) {
       missing[0].querySelector("input, select").focus();
       return;
@@ -192,7 +192,7 @@ async function begin() {
     try {
       const before = drawn;
       drawn = await client.report(record);
-      note(before ? CHANGED : "");
+      note(before ? say("changed") : "");
       if (isSent(drawn)) by("whisper-title").focus();
       else await sendReport(drawn, survey);
     } catch (wrong) {
@@ -201,7 +201,7 @@ async function begin() {
     waitFor(false);
   });
   by("answers").addEventListener("input", () => {
-    if (drawn) note(CHANGED);
+    if (drawn) note(say("changed"));
   });
   by("send").addEventListener("click", async () => {
     waitFor(true);

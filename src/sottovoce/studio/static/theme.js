@@ -16,8 +16,7 @@
   addEventListener("DOMContentLoaded", () => {
     const button = document.getElementById("theme");
     const label = () => {
-      button.textContent = isDark() ? "Light" : "Dark";
-      button.setAttribute("aria-label", `Switch to ${isDark() ? "light" : "dark"} colours`);
+      button.textContent = isDark() ? button.dataset.light : button.dataset.dark;
     };
     button.hidden = false;
     label();

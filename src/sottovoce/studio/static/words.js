@@ -1,5 +1,7 @@
 // A report in words: what its cohort was asked, and what it says. Read off the plan's public JSON (docs/wire.md).
 
+import { say } from "./language.js";
+
 const MOST = 12; // values that are named
 const bits = (number) => (number ? number.toString(2).length : 0);
 const isOdd = (number) => number.toString(2).replaceAll("0", "").length % 2 === 1;
@@ -80,19 +82,19 @@ export function asksOf({ cohorts: family }, cohort, sizes) {
 
 /** Of what is popular a report tells a part: what was asked, and what a value of it says. */
 const PARTS = {
-  window: ({ attribute }) => ({ asked: `a part of ${attribute}`, value: (code) => `part number ${code}` }),
-  extensions: ({ attribute }) => ({ asked: `how ${attribute} goes on, if it begins as many do`, value: (code) => `ending number ${code}` }),
+  window: ({ attribute }) => ({ asked: say("part_of", { name: attribute }), value: (code) => say("part_number", { code }) }),
+  extensions: ({ attribute }) => ({ asked: say("goes_on", { name: attribute }), value: (code) => say("ending", { code }) }),
   held: ({ attribute, most }) => ({
-    asked: `how many of the things asked about ${attribute} holds`,
-    value: (code) => (code === BigInt(most) ? `${code} or more` : `${code}`),
+    asked: say("how_many", { name: attribute }),
+    value: (code) => (code === BigInt(most) ? say("or_more", { count: code }) : `${code}`),
   }),
-  padded: (encoding) => ({ asked: `one thing that ${encoding.attribute} holds, drawn by lot`, value: thing(encoding) }),
-  drawn: (encoding) => ({ asked: `some things that ${encoding.attribute} holds`, value: thing(encoding) }),
+  padded: (encoding) => ({ asked: say("one_thing", { name: encoding.attribute }), value: thing(encoding) }),
+  drawn: (encoding) => ({ asked: say("some_things", { name: encoding.attribute }), value: thing(encoding) }),
   grid: (encoding) => (encoding.widths.some((width) => BigInt(width) > 1n) ? groups(encoding) : undefined),
   intervals: ({ attribute, cuts }) => {
     const begin = [0n, ...cuts.map(BigInt)];
     const value = (code, attributes) => groupWords(attribute, begin[code], begin[Number(code) + 1] ?? attributes.get(attribute).size, attributes);
-    return { asked: `${attribute}, in groups of values`, value };
+    return { asked: say("in_groups", { name: attribute }), value };
   },
 };
 
@@ -111,50 +113,51 @@ function groups({ attributes: names, widths, shifts }) {
     }
     return words.join(", ");
   };
-  const asked = parts.map(({ name, width }) => (width > 1n ? `${name}, in groups of values` : name));
-  return { asked: asked.length > 1 ? `${joined(asked, "and")}, together` : asked[0], value };
+  const asked = parts.map(({ name, width }) => (width > 1n ? say("in_groups", { name }) : name));
+  return { asked: asked.length > 1 ? say("together", { names: joined(asked, "and") }) : asked[0], value };
 }
 
 /** For instance "age: 18 to 42": the values whose codes are from `start` up to `end`, which is left out. */
 function groupWords(name, start, end, attributes) {
   const { labels } = attributes.get(name);
-  const [first, last] = [start, end - 1n].map((code) => (labels ? spoken(labels[code]) : `number ${code}`));
+  const [first, last] = [start, end - 1n].map((code) => (labels ? spoken(labels[code]) : say("number", { code })));
   if (first === last) return `${name}: ${first}`;
-  return `${name}: ${first}${typeof labels?.[start] === "string" ? " …" : " to"} ${last}`;
+  return `${name}: ${typeof labels?.[start] === "string" ? `${first} … ${last}` : say("range", { first, last })}`;
 }
 
 /** An item, or a set of items, by its code; what pads a short set is nothing. */
 const thing = ({ attribute, candidates }) => (code, attributes) => {
   const { labels, size } = attributes.get(attribute);
   const members = candidates ? candidates[code] : code < size ? [code] : undefined;
-  return members ? members.map((member) => spoken(labels?.[member] ?? `number ${member}`)).join(" with ") : "nothing in particular";
+  return members ? members.map((member) => spoken(labels?.[member] ?? say("number", { code: member }))).reduce((first, second) => say("with", { first, second })) : say("nothing");
 };
 
-const joined = (words, last) => (words.length < 2 ? words.join() : `${words.slice(0, -1).join(", ")} ${last} ${words.at(-1)}`);
-const spoken = (label) => (label === true ? "yes" : label === false ? "no" : `${label}`);
+const joined = (words, last) => (words.length < 2 ? words.join() : say(last, { first: words.slice(0, -1).join(", "), second: words.at(-1) }));
+const spoken = (label) => (label === true ? say("yes") : label === false ? say("no") : `${label}`);
 
 /** For instance "drinks is weekly or daily": the values whose code has an odd number of the mask's bits. */
 function half(name, mask, { size, labels }) {
-  if (!labels || size > BigInt(2 * MOST)) return `${name} is in a certain half of its values`;
-  return `${name} is ${joined(labels.filter((_, code) => isOdd(BigInt(code) & mask)).map(spoken), "or")}`;
+  if (!labels || size > BigInt(2 * MOST)) return say("half", { name });
+  const values = labels.filter((_, code) => isOdd(BigInt(code) & mask));
+  return say("is", { name, values: joined(values.map(spoken), "or") });
 }
 
 /** One sign as a question that yes or no answers. */
-function riddle(names, masks, attributes) {
+function parityWords(names, masks, attributes) {
   const parts = names.flatMap((name, place) => (masks[place] ? [half(name, masks[place], attributes.get(name))] : []));
-  if (parts.length === 1) return `whether ${parts[0]}`;
-  if (parts.length === 2) return `whether exactly one of these is so: ${parts.join("; ")}`;
-  return `whether an odd number of these are so: ${parts.join("; ")}`;
+  if (parts.length === 1) return say("whether", { part: parts[0] });
+  if (parts.length === 2) return say("one_of_two", { parts: parts.join("; ") });
+  return say("odd_number", { parts: parts.join("; ") });
 }
 
 /** What was asked, in words. */
 export function askedWords(asks, attributes) {
   const words = asks.flatMap(({ names, products, part }) => {
     if (part) return part.asked;
-    if (products) return products.map((masks) => riddle(names, masks, attributes));
-    return names.length > 1 ? `${joined(names, "and")}, together` : names[0];
+    if (products) return products.map((masks) => parityWords(names, masks, attributes));
+    return names.length > 1 ? say("together", { names: joined(names, "and") }) : names[0];
   });
-  return words.join("; and ");
+  return words.reduce((first, second) => say("then", { first, second }));
 }
 
 /** The labels of a cell, for instance "smoker: yes, age: 18 to 27". */
@@ -165,14 +168,14 @@ function cellWords(names, code, attributes) {
     const { size, labels } = attributes.get(name);
     const place = left % size;
     left /= size;
-    words.unshift(`${name}: ${labels ? spoken(labels[place]) : `number ${place}`}`);
+    words.unshift(`${name}: ${labels ? spoken(labels[place]) : say("number", { code: place })}`);
   }
   return words.join(", ");
 }
 
-/** The bits of a value, the first one highest, as answers to riddles. */
+/** The bits of a value, the first one highest, as answers. */
 const signWords = (number, count) =>
-  Array.from({ length: count }, (_, place) => ((number >> BigInt(count - 1 - place)) & 1n ? "yes" : "no")).join(", ");
+  Array.from({ length: count }, (_, place) => ((number >> BigInt(count - 1 - place)) & 1n ? say("yes") : say("no"))).join(", ");
 
 const DIRECT = new Set(["rr", "grr"]);
 const SETS = new Set(["sue", "oue", "the", "ss"]);
@@ -180,16 +183,16 @@ const SETS = new Set(["sue", "oue", "the", "ss"]);
 function saying({ names, products, part, oracle }, number, attributes) {
   const value = (code) => (part ? part.value(code, attributes) : products ? signWords(code, products.length) : cellWords(names, code, attributes));
   if (DIRECT.has(oracle.name)) {
-    const truth = Math.round((100 * Number(BigInt(oracle.thresholds.truth))) / 2 ** 64);
-    return `“${value(number)}”. A coin that falls right ${truth} times of 100 would let your answer through; otherwise this was drawn at random. Nobody can see how it fell.`;
+    const times = Math.round((100 * Number(BigInt(oracle.thresholds.truth))) / 2 ** 64);
+    return say("said", { value: value(number), times });
   }
   if (SETS.has(oracle.name)) {
     const said = [];
     for (let code = 0n; code < BigInt(oracle.size); code++) if ((number >> code) & 1n) said.push(value(code));
-    const more = said.length > MOST ? ` (and ${said.length - MOST} more)` : "";
-    return `“one of: ${said.slice(0, MOST).join("; ") || "none"}${more}”. Coins chose these; your answer is among them a little more often than another would be.`;
+    const values = said.slice(0, MOST).join("; ") || say("none");
+    return say("said_set", { values: said.length > MOST ? say("more", { values, count: said.length - MOST }) : values });
   }
-  return "a few bits that fit many answers. Coins chose them; your answer fits a little more often than another would.";
+  return say("said_bits");
 }
 
 /** What the report says, in words, ask by ask. */
