@@ -21,6 +21,7 @@ from bench.timing import Timing
 from sottovoce.device.simulation import BLOCK_PEOPLE
 from sottovoce.engine import LocalEngine
 
+TICK = 0.01  # seconds: what a clock of CPU time tells apart
 FULL = 96 * 8 * BLOCK_PEOPLE  # 100,663,296: the limit on Spark's share holds here
 
 
@@ -66,7 +67,7 @@ def _folds(local: Mapping[str, Any], spark: Mapping[str, Any], shape: EngineShap
         note = f"CPU a report; {found['wall']:.3g} s"
         yield _row(f"{what}: {name}", "ns", _ns(found), note=note)
     limit = 1.1 if shape.people >= FULL else None
-    ratio = spark["cpu"] / local["cpu"]
+    ratio = spark["cpu"] / max(local["cpu"], TICK)
     yield _row(f"{what}: spark over one thread", "times", ratio, limit=limit)
     differ = float(spark["digest"] != local["digest"])
     yield _row(f"{what}: integers that differ", "wrong", differ, limit=0)

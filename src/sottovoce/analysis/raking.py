@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from sottovoce.aggregation.aggregate import fold
 from sottovoce.ground.errors import InvalidInput, PlanMismatch
 from sottovoce.oracles import Noise
-from sottovoce.questions.marginals.estimate import MarginalEstimate
 from sottovoce.questions.marginals.method import Fit
 from sottovoce.questions.marginals.workload import Places
 from sottovoce.results.cells import Total
 from sottovoce.results.estimate import Estimate, Floats, Table
+from sottovoce.results.joint import JointEstimate
 
 if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
@@ -90,10 +90,9 @@ class Raked:
         weights = self.weights.astype(float)
         factor = float((weights**2).sum() / weights.sum())
         people = max(1, round(self.effective_people))
-        if isinstance(found, MarginalEstimate):
+        if isinstance(found, JointEstimate):
             _check_unbiased(found.fit.is_unbiased((0,)), found.method)
-            fit = _WeightedFit(found.fit, factor, str(self))
-            return MarginalEstimate.of_fit(found.work, fit, found.method, people, found.schema)
+            return found.refitted(_WeightedFit(found.fit, factor, str(self)), people)
         tables = {
             names: _weighted_table(table, factor, people, str(self))
             for names, table in found.tables.items()

@@ -137,7 +137,7 @@ def studio(
 
     Example:  sottovoce studio --host 0.0.0.0 --certificate room.pem --certificate-key room.key
 
-    Example:  sottovoce studio --store sqlite:///totals.db --totals /mnt/collected
+    Example:  sottovoce studio --store sqlite:///totals.db --totals /srv/collected
     """
     _run(
         plans or [],

@@ -54,7 +54,7 @@ def ship(
     A survey that is closed in one of the stores that share a place is closed in all of them, each
     at its next pass.
 
-    Example:  sottovoce ship sqlite:///survey.db --to /mnt/collected --every 60
+    Example:  sottovoce ship sqlite:///survey.db --to /srv/collected --every 60
 
     Example:  sottovoce ship sqlite:///survey.db --to s3://bucket/collected
     """
@@ -137,7 +137,7 @@ def fold_minutes(
     A segment that was damaged is set aside and named. After --forget-days a day is over: its
     reports and ids are deleted, its total stays, and what comes later is set aside.
 
-    Example:  sottovoce fold-minutes plan.json /mnt/collected --every 60
+    Example:  sottovoce fold-minutes plan.json /srv/collected --every 60
 
     Example:  sottovoce fold-minutes plan.json s3://bucket/collected --keep --json
     """

@@ -56,6 +56,10 @@ class JointEstimate(Estimate):
         return ""
 
     @abstractmethod
+    def refitted(self, fit: Fit, people: int) -> JointEstimate:
+        """The same tables by another fit, that tells of so many people."""
+
+    @abstractmethod
     def values_of(self, sets: Sequence[Sequence[str]]) -> list[Floats]:
         """Only the frequencies, of many sets at once: quicker than tables with their errors."""
 

@@ -165,6 +165,9 @@ class MarginalEstimate(JointEstimate):
         object.__setattr__(made, "tables", _Singles(made))
         return made
 
+    def refitted(self, fit: Fit, people: int) -> MarginalEstimate:
+        return type(self).of_fit(self.work, fit, self.method, people, self.schema)
+
     def marginal(self, *attributes: str) -> Table:
         """The table of any attributes; more than the plan's ``up_to`` are reconstructed, marked."""
         first: Any = attributes[0] if attributes else None
