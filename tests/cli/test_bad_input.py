@@ -202,7 +202,7 @@ def test_files_that_are_not_there(sottovoce: Command, files: Files) -> None:
     )
     refused(sottovoce("audit", missing), str(missing))
     refused(sottovoce("plan", files.folder), "directory")
-    refused(sottovoce("plan", files.survey, "-o", files.folder), "directory")
+    refused(sottovoce("plan", files.survey, "-o", files.folder), "is a folder")
 
 
 def test_options(sottovoce: Command, files: Files) -> None:
