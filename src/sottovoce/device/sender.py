@@ -113,6 +113,7 @@ class Sender:
             self._insist(
                 lambda: self.ask("POST", f"{ONIONS_PATH}{plan_id}", body, ONIONS),
                 partial(_check_taken, count=len(onions)),
+                "shuffler",
             )
         except NotSent as wrong:
             if wrong.problem != "not-found":
@@ -131,7 +132,12 @@ class Sender:
             self._connection.close()
             self._connection = None
 
-    def _insist(self, attempt: Callable[[], SenderAnswer], read: Callable[[Any], T]) -> T:
+    def _insist(
+        self,
+        attempt: Callable[[], SenderAnswer],
+        read: Callable[[Any], T],
+        receiver: str = "collector",
+    ) -> T:
         """Attempt until an answer can be read, is a refusal for good, or patience ends."""
         end = time.monotonic() + self._patience
         wait = FIRST_RETRY_WAIT
@@ -142,23 +148,23 @@ class Sender:
                     return read(answer.body)
                 why = f"it answered {answer.status}"
                 if answer.status not in _AGAIN:
-                    raise _refusal(answer)
+                    raise _refusal(answer, receiver)
             except (
                 _NotAnswered
             ) as wrong:  # a network's login page, or another server, answers in its place
                 why = (
-                    f"it answered 200 ({answer.media_type}) without {wrong} (is it the collector?)"
+                    f"it answered 200 ({answer.media_type}) without {wrong} (is it the {receiver}?)"
                 )
             except (OSError, http.client.HTTPException) as wrong:
                 self.close()
                 why = type(wrong).__name__
             if time.monotonic() + wait > end:
                 raise NotSent(
-                    f"the collector did not take it within {self._patience:g} seconds: {why}"
+                    f"the {receiver} did not take it within {self._patience:g} seconds: {why}"
                 )
             # at random, so that many senders do not come back at once
             if self._stop.wait(wait * random.uniform(0.5, 1.0)):
-                raise NotSent(f"the collector has not taken it: {why}")
+                raise NotSent(f"the {receiver} has not taken it: {why}")
             wait = min(2 * wait, MAX_RETRY_WAIT)
 
     def ask(
@@ -202,7 +208,8 @@ def _read_assignment(body: Any) -> Assignment:
         raise _NotAnswered("an assignment") from None
 
 
-def _refusal(answer: SenderAnswer) -> NotSent:
+def _refusal(answer: SenderAnswer, receiver: str) -> NotSent:
     told = answer.body if isinstance(answer.body, dict) else {}
     problem = str(told.get("type", "")).removeprefix(PROBLEM)
-    return NotSent(f"the collector refuses it ({answer.status}): {told.get('detail', '')}", problem)
+    refusal = f"the {receiver} refuses it ({answer.status}): {told.get('detail', '')}"
+    return NotSent(refusal, problem)

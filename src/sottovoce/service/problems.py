@@ -30,7 +30,7 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "forbidden": (403, "The token does not allow this"),
     "bad-assignment": (403, "The assignment does not hold"),
     "not-found": (404, "There is nothing here"),
-    "unknown-plan": (404, "This collector does not have the plan"),
+    "unknown-plan": (404, "The plan is not known here"),
     "method-not-allowed": (405, "This address does not take that method"),
     "body-too-slow": (408, "The body took too long"),
     "head-too-slow": (408, "The headers took too long"),
