@@ -94,3 +94,8 @@ def test_too_many_terms_are_refused_by_number() -> None:
     most = [f"(age <> {18 + each} AND hours <> {each})" for each in range(12)]
     with pytest.raises(SqlError, match="inclusion and exclusion needs more than 1,024 terms"):
         boxes.ask("SELECT COUNT(*) FROM people WHERE " + " OR ".join(most))
+
+
+def test_a_column_of_the_answer_is_called_as_it_was_written(shop: Session) -> None:
+    asked = "QUANTILE(age, 0.5) FILTER (WHERE hours > 3)"
+    assert shop.ask(f"SELECT {asked} FROM people").aggregates == (asked,)

@@ -31,7 +31,7 @@ from sottovoce.ground.arguments import share, whole
 from sottovoce.ground.entropy import Seeded
 from sottovoce.ground.errors import InvalidInput, SottovoceError
 from sottovoce.measure.choices import MethodChoice
-from sottovoce.measure.runs import WARM_UP_PEOPLE, seeded
+from sottovoce.measure.runs import WARM_UP_PEOPLE, deviation, seeded
 from sottovoce.questions.method import AUTO
 
 
@@ -57,6 +57,8 @@ class ReleasesComparison:
     above: int | None = None
     chosen: str | None = None  # the method that ran, of interest for auto
     runs: int | None = None
+    sse_std: float | None = None  # over runs; None for one
+    count_mse_std: float | None = None
     reason: str | None = None  # why there are no figures
 
     def to_json(self) -> dict[str, Any]:
@@ -230,6 +232,8 @@ def _row(
         above=above,
         chosen=None if contest.choice is None else contest.choice.method.name,
         runs=len(contest.runs),
+        sse_std=deviation(shares) if shares and is_countable else None,
+        count_mse_std=deviation(errors) if errors else None,
     )
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sottovoce.cli.commands import Json, Quiet, compare_app, listed, print_json
+from sottovoce.cli.commands import Json, Quiet, compare_app, listed
+from sottovoce.cli.comparing import Plot, check_plot, show
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -50,6 +51,7 @@ def compare_shuffled(
         int | None,
         typer.Option(metavar="N", help="Put a column of many numbers into N quantile bins."),
     ] = None,
+    plot: Plot = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -67,6 +69,7 @@ def compare_shuffled(
     from sottovoce.measure import read_population
     from sottovoce.measure.shuffled import compare_shuffled as compare
 
+    check_plot(plot)
     domains = None if schema is None else read_schema(schema)
     crowd = read_population(table, domains, [attribute], bins)
     epsilons, names = listed(epsilon), listed(methods)
@@ -76,19 +79,22 @@ def compare_shuffled(
                 crowd, attribute, epsilons, people, names, runs, seed, delta, cap, progress=advance
             )
         )
-    if as_json:
-        print_json([row.to_json() for row in rows])
-        return
-    from sottovoce.console.tables import console
+    from sottovoce.measure.pictures import shuffled_errors
 
-    console().print(_shuffled_table(rows, attribute))
+    show(
+        rows,
+        lambda: _shuffled_table(rows, attribute),
+        lambda: shuffled_errors(rows, attribute),
+        plot,
+        as_json,
+    )
 
 
 def _shuffled_table(rows: Sequence[ShuffledComparison], attribute: str) -> RichTable:
     """Measured methods, by epsilon."""
     from rich.markup import escape
 
-    from sottovoce.console.tables import grid
+    from sottovoce.console.tables import grid, spread
     from sottovoce.ground.labels import visible
 
     heads = ["epsilon", "method", "local", "squared error", "of the largest", "seconds", "note"]
@@ -101,8 +107,8 @@ def _shuffled_table(rows: Sequence[ShuffledComparison], attribute: str) -> RichT
         out.add_row(
             *place,
             "no bound" if row.local is None else f"{row.local:.4g}",
-            f"{row.mse:.3g}",
-            f"{row.head_mse:.3g}",
+            spread(row.mse, row.mse_std),
+            spread(row.head_mse, row.head_mse_std),
             f"{row.seconds:.2f}",
             escape(row.about or ""),
         )

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
+from sottovoce.cli.comparing import Plot, check_plot, show
 from sottovoce.console.screen import say
 from sottovoce.ground.errors import InvalidInput
 
@@ -64,6 +65,7 @@ def compare_marginals(
     coverage: Annotated[
         bool, typer.Option("--coverage", help="Also count how often 95% intervals hold.")
     ] = False,
+    plot: Plot = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -80,11 +82,13 @@ def compare_marginals(
 
     Example:  sottovoce compare marginals baskets.parquet --top 16 --k 4 --planned-for 3
               --epsilon 1 --methods calm,calm:theta=0.01,inp-ht --postprocess norm-sub
+              --plot errors.svg
     """
     from sottovoce import measure
     from sottovoce.console.progress import progress
     from sottovoce.console.surveys import read_schema
 
+    check_plot(plot)
     domains = None if schema is None else read_schema(schema)
     chosen = None if attributes is None else listed(attributes)
     crowd = measure.read_population(table, domains, chosen, bins, top, merge)
@@ -106,12 +110,10 @@ def compare_marginals(
                 repair=postprocess,
             )
         )
-    if as_json:
-        print_json([row.to_json() for row in rows])
-        return
-    from sottovoce.console.tables import console, marginals_table
+    from sottovoce.console.tables import marginals_table
+    from sottovoce.measure.pictures import marginal_errors
 
-    console().print(marginals_table(rows))
+    show(rows, lambda: marginals_table(rows), lambda: marginal_errors(rows), plot, as_json)
 
 
 @app.command()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sottovoce.cli.commands import Json, Quiet, compare_app, listed, print_json
+from sottovoce.cli.commands import Json, Quiet, compare_app, listed
+from sottovoce.cli.comparing import Plot, check_plot, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +67,7 @@ def compare_heavyhitters(
     ] = None,
     runs: Runs = 5,
     seed: Seed = 1,
+    plot: Plot = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -86,6 +88,7 @@ def compare_heavyhitters(
     from sottovoce.cli.answers import read_lines
     from sottovoce.console.progress import progress
 
+    check_plot(plot)
     held = measure.read_holdings(table, value, count, bytes=size, bits=bits, alphabet=alphabet)
     words = None if candidates is None else read_lines(candidates)
     epsilons, names = listed(epsilon), listed(methods)
@@ -95,7 +98,7 @@ def compare_heavyhitters(
                 held, top, epsilons, names, runs, seed, people, advance, candidates=words
             )
         )
-    _print(rows, "values", as_json)
+    _show(rows, "values", plot, as_json)
 
 
 @compare_app.command("itemsets")
@@ -117,6 +120,7 @@ def compare_itemsets(
     people: People = None,
     runs: Runs = 5,
     seed: Seed = 1,
+    plot: Plot = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -135,6 +139,7 @@ def compare_itemsets(
     from sottovoce import measure
     from sottovoce.console.progress import progress
 
+    check_plot(plot)
     held = measure.read_baskets(table, column)
     epsilons, names = listed(epsilon), listed(methods)
     with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
@@ -143,14 +148,11 @@ def compare_itemsets(
                 held, top, epsilons, names, runs, seed, people, advance, of_sets=of_sets
             )
         )
-    _print(rows, "itemsets" if of_sets else "items", as_json)
+    _show(rows, "itemsets" if of_sets else "items", plot, as_json)
 
 
-def _print(rows: Sequence[PopularComparison], what: str, as_json: bool) -> None:
-    if as_json:
-        print_json([row.to_json() for row in rows])
-        return
+def _show(rows: Sequence[PopularComparison], what: str, plot: Path | None, as_json: bool) -> None:
     from sottovoce.cli.finding import popular_table
-    from sottovoce.console.tables import console
+    from sottovoce.measure.pictures import popular_scores
 
-    console().print(popular_table(rows, what))
+    show(rows, lambda: popular_table(rows, what), lambda: popular_scores(rows, what), plot, as_json)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sottovoce.cli.commands import Json, Quiet, compare_app, listed, print_json
+from sottovoce.cli.commands import Json, Quiet, compare_app, listed
+from sottovoce.cli.comparing import Plot, check_plot, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,6 +59,7 @@ def compare_queries(
     coverage: Annotated[
         bool, typer.Option("--coverage", help="Also count how often 95% intervals hold.")
     ] = False,
+    plot: Plot = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -75,8 +77,9 @@ def compare_queries(
     """
     from sottovoce import measure as measures
     from sottovoce.console.progress import progress
-    from sottovoce.console.tables import console
+    from sottovoce.measure.pictures import query_errors
 
+    check_plot(plot)
     crowd = measures.read_query_population(table, listed(dimensions), measure)
     epsilons, names, volumes = listed(epsilon), listed(methods), listed(volume)
     with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
@@ -95,11 +98,8 @@ def compare_queries(
                 predicates=predicates,
             )
         )
-    if as_json:
-        print_json([row.to_json() for row in rows])
-        return
     what = "people" if measure is None else f"the total of |{measure}|"
-    console().print(queries_table(rows, what))
+    show(rows, lambda: queries_table(rows, what), lambda: query_errors(rows), plot, as_json)
 
 
 def queries_table(rows: Sequence[QueriesComparison], what: str) -> RichTable:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
+from sottovoce.cli.comparing import Plot, check_plot, show
 from sottovoce.console.screen import say
 from sottovoce.ground.labels import visible
 
@@ -218,6 +219,7 @@ def compare_releases(
     ] = "0.01",
     runs: Annotated[int, typer.Option(min=1, help="Each with its own noise.")] = 1,
     seed: Annotated[int, typer.Option(min=0)] = 1,
+    plot: Plot = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -235,8 +237,9 @@ def compare_releases(
     from sottovoce.central.comparison import compare_releases as compare
     from sottovoce.central.tables import read_table
     from sottovoce.console.progress import progress
-    from sottovoce.console.tables import console
+    from sottovoce.measure.pictures import release_errors
 
+    check_plot(plot)
     with progress("reading", _rows(table), quiet) as advance:
         held = read_table(
             table,
@@ -265,17 +268,14 @@ def compare_releases(
                 advance=advance,
             )
         )
-    if as_json:
-        print_json([row.to_json() for row in rows])
-        return
-    console().print(releases_table(rows))
+    show(rows, lambda: releases_table(rows), lambda: release_errors(rows), plot, as_json)
 
 
 def releases_table(rows: Sequence[ReleasesComparison]) -> RichTable:
     """Measured releases, by epsilon, method and k."""
     from rich.markup import escape
 
-    from sottovoce.console.tables import grid
+    from sottovoce.console.tables import grid, spread
 
     heads = ["epsilon", "method", "k", "found", "spurious", "recall", "squared error"]
     out = grid("releases of a table", [*heads, "of a count", "seconds", "note"])
@@ -290,8 +290,8 @@ def releases_table(rows: Sequence[ReleasesComparison]) -> RichTable:
             f"{row.found:,.6g}",
             f"{row.spurious:,.4g}",
             "" if row.recall is None else f"{row.recall:.1%}",
-            "" if row.sse is None else f"{row.sse:.3g}",
-            "" if row.count_mse is None else f"{row.count_mse:.4g}",
+            "" if row.sse is None else spread(row.sse, row.sse_std),
+            "" if row.count_mse is None else spread(row.count_mse, row.count_mse_std),
             f"{row.seconds:.2f}",
             "" if row.chosen == row.method.partition(":")[0] else f"chose {row.chosen}",
         )

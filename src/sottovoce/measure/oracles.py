@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.measure.runs import WARM_UP_PEOPLE
+from sottovoce.measure.runs import WARM_UP_PEOPLE, deviation
 from sottovoce.oracles import (
     ADAPTIVE,
     CohortOracle,
@@ -175,6 +175,7 @@ class Comparison:
     simulate_seconds: float  # median over runs
     estimate_seconds: float  # to aggregate all reports and estimate all values; median over runs
     bytes: int  # of one report's payload
+    measured_std: float | None = None  # over runs; None for one
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON."""
@@ -289,6 +290,7 @@ class _Crowd:
             simulate_seconds=median(each.simulate_seconds for each in measurements),
             estimate_seconds=median(each.estimate_seconds for each in measurements),
             bytes=built.layout.bytes,
+            measured_std=deviation([each.error for each in measurements]),
         )
 
 

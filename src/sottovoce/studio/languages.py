@@ -13,10 +13,17 @@ from functools import cache
 from pathlib import Path
 
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.protocol.texts import LANGUAGES
 
 _FOLDER = Path(__file__).parent / "languages"
-LANGUAGES = ("en", "de", "fr", "it", "es")
 DEFAULT_LANGUAGE = LANGUAGES[0]
+LANGUAGE_NAMES = {
+    "en": "English",
+    "de": "Deutsch",
+    "fr": "Français",
+    "it": "Italiano",
+    "es": "Español",
+}
 
 
 @dataclass(frozen=True)

@@ -151,6 +151,7 @@ def routes(studio: Studio) -> list[Route]:
             is_open = not entry.closed and (plan.shuffling is None or receiver is not None)
             shown = {
                 "entry": entry,
+                "texts": entry.texts,
                 "t": words(language),
                 "plan": plan,
                 "is_open": is_open,
@@ -174,11 +175,11 @@ def routes(studio: Studio) -> list[Route]:
         has_login = cookie_name(request) in request.cookies
         language = chosen_language(
             request.query_params.get("lang"),
-            studio.language,
+            entry.texts.language or studio.language,
             request.headers.get("accept-language", ""),
         )
         base = request.scope["root_path"]
-        key = (entry.plan.id, entry.title, entry.closed, base, has_login, language)
+        key = (entry.plan.id, entry.texts.to_text(), entry.closed, base, has_login, language)
         page = pages.get(key)
         if page is None:
             page = await to_thread.run_sync(

@@ -92,6 +92,17 @@ function byteList(report, payload, width) {
   });
 }
 
+/** How this page asked for the attributes that were drawn, where it did so in other words than their names. */
+function questionLines(asks) {
+  const names = new Set(asks.flatMap((ask) => ask.names));
+  const others = [...document.querySelectorAll(".question")].filter(({ dataset }) => names.has(dataset.name) && dataset.asked !== dataset.name);
+  return others.map(({ dataset }) => {
+    const line = document.createElement("li");
+    line.textContent = `${dataset.name}: ${dataset.asked}`;
+    return line;
+  });
+}
+
 function showReport(report, { plan, body }) {
   const attributes = new Map(plan.attributes.map((each) => [each.name, each]));
   const sizes = new Map(plan.attributes.map((each) => [each.name, each.size]));
@@ -100,6 +111,7 @@ function showReport(report, { plan, body }) {
   const { cohorts, bytes: width } = plan.explain();
   const group = cohorts > 1 ? ` (${say("by_lot", { number: report.json.cohort + 1, count: cohorts.toLocaleString(document.documentElement.lang) })})` : "";
   by("asked").textContent = `${askedWords(asks, attributes)}${group}`;
+  by("questions").replaceChildren(...questionLines(asks));
   by("says").textContent = saidWords(asks, payload, attributes).join(" ");
   const inClear = Object.entries(report.json.public ?? {}).map(([name, value]) => `${name}: ${value}`);
   by("clear").textContent = inClear.join(", ");
@@ -162,6 +174,22 @@ function showPromises(plan) {
   by("promises").replaceChildren(...lines);
 }
 
+/** The questions follow when somebody agrees; who has answered before did so. */
+function askConsent(isGiven) {
+  const section = by("consent");
+  if (!section) return;
+  const go = () => {
+    section.hidden = true;
+    by("answers").hidden = false;
+  };
+  if (isGiven) go();
+  by("agree").disabled = false;
+  by("agree").addEventListener("click", () => {
+    go();
+    by("answers-title").focus();
+  });
+}
+
 async function begin() {
   const survey = await fetchPlan();
   const { plan } = survey;
@@ -176,13 +204,14 @@ async function begin() {
   }
   by("unsent").hidden = !drawn || isSent(drawn);
   by("draw").disabled = false;
+  askConsent(Boolean(drawn));
 
   by("answers").addEventListener("submit", async (event) => {
     event.preventDefault(); // nothing is submitted; the answers are read where they are
     const record = readRecord(plan);
     const missing = [...document.querySelectorAll(".question.missing")];
     by("unanswered").hidden = missing.length === 0;
-    by("unanswered").textContent = missing.length ? say("please_answer", { names: missing.map((each) => each.dataset.name).join(", ") }) : "";
+    by("unanswered").textContent = missing.length ? say("please_answer", { names: missing.map((each) => each.dataset.asked).join(", ") }) : "";
     if (missing.length) {
       missing[0].querySelector("input, select").focus();
       return;

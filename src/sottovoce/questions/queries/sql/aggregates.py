@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import sqlglot
 from sqlglot import exp
 
 from sottovoce.questions.queries.sql.columns import QueryColumns, written
@@ -27,6 +28,7 @@ _KINDS: tuple[tuple[type[exp.Expr], str, bool], ...] = (
     (exp.VariancePop, VARIANCE_KIND, True),
     (exp.Variance, VARIANCE_KIND, False),
 )
+_WRAPPED = (exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)  # what stands around an aggregate
 ANSWERED = "COUNT, SUM, AVG, STDDEV, VARIANCE, MEDIAN and QUANTILE"
 
 
@@ -53,6 +55,8 @@ def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is an aggregate, or one with FILTER."""
     if isinstance(node, exp.Filter | exp.AggFunc):
         return True
+    if isinstance(node, _WRAPPED):
+        return is_aggregate(node.this)
     return isinstance(node, exp.Anonymous) and node.name.lower() == "var"
 
 
@@ -73,6 +77,10 @@ def read_call(node: exp.Expr, columns: QueryColumns, text: str, tables: tuple[st
     if isinstance(node, exp.Filter):
         condition = columns.resolve(node.expression.this, text, tables)
         function = node.this
+    if isinstance(function, exp.WithinGroup):
+        raise refused("WITHIN GROUP is not answered", function, text, "use QUANTILE(column, share)")
+    if isinstance(function, _WRAPPED):
+        function = function.this
     _refuse_distinct(function, text)
     key = _key(node, columns, text, tables)
     if isinstance(function, exp.Count):
@@ -86,6 +94,7 @@ def read_call(node: exp.Expr, columns: QueryColumns, text: str, tables: tuple[st
             argument = columns.resolve(counted, text, tables)
         return Call(key, COUNT_KIND, node, argument, condition)
     if isinstance(function, exp.CountIf):
+        _refuse_more(function, 1, text)
         where = columns.resolve(function.this, text, tables)
         both = where if condition is None else exp.and_(condition, where)
         return Call(key, COUNT_KIND, node, None, both)
@@ -93,7 +102,7 @@ def read_call(node: exp.Expr, columns: QueryColumns, text: str, tables: tuple[st
         argument = columns.resolve(function.expressions[0], text, tables)
         return Call(key, VARIANCE_KIND, node, argument, condition)
     for known, kind, population in _KINDS:
-        if type(function) is known:
+        if type(function) is known and not isinstance(function.this, exp.Star):
             argument = columns.resolve(function.this, text, tables)
             return Call(key, kind, node, argument, condition, population)
     if isinstance(function, exp.Median | exp.Quantile | exp.PercentileDisc):
@@ -120,6 +129,7 @@ def _quantile(
 ) -> Call:
     share = 0.5
     if not isinstance(function, exp.Median):
+        _refuse_more(function, 2, text)
         given = function.args.get("quantile") or function.args.get("expression")
         is_number = isinstance(given, exp.Literal) and not given.is_string
         share = float(given.this) if is_number and given is not None else -1.0
@@ -158,6 +168,21 @@ def _refuse_distinct(function: exp.Expr, text: str) -> None:
         raise refused("ORDER BY inside of an aggregate is not answered", function, text)
 
 
+def _refuse_more(function: exp.Expr, count: int, text: str) -> None:
+    """Refuse more arguments than there can be, which the parser would leave out."""
+    start, _ = span_of(function, text)
+    depth, commas = 0, 0
+    for token in sqlglot.tokenize(text[start:], dialect="duckdb"):
+        depth += (token.text == "(") - (token.text == ")")
+        commas += token.text == "," and depth == 1
+        if token.text == ")" and depth == 0:
+            break
+    if commas >= count:
+        name = text[start:].partition("(")[0].strip().upper()
+        rule = "one argument" if count == 1 else "a column and a share"
+        raise refused(f"{name} takes {rule}", function, text)
+
+
 def _refusal(function: exp.Expr, columns: QueryColumns, text: str) -> Exception:
     start, _ = span_of(function, text)
     called = re.match(r"\w+", text[start:])  # as it was written
@@ -172,6 +197,8 @@ def _refusal(function: exp.Expr, columns: QueryColumns, text: str) -> Exception:
             text,
             "use QUANTILE(column, share)",
         )
+    if isinstance(function.this, exp.Star):
+        return refused(f"{name} takes an expression", function, text, "for example: COUNT(*)")
     return refused(
         f"the aggregate {name} is not answered", function, text, f"answered are {ANSWERED}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from math import isfinite
 
 from sqlglot import exp
@@ -118,6 +119,19 @@ def _shown_column(place: int, asked: Outline) -> exp.Expr:
     return exp.column(name, quoted=True)
 
 
+def _refuse_misspelled(column: exp.Column, asked: Outline, columns: QueryColumns) -> None:
+    """Refuse a name that no column has, and that is nearly one of SELECT's."""
+    names = {item.name.lower(): item.name for item in asked.select.items}
+    near = get_close_matches(column.name.lower(), list(names), n=1)
+    if columns.find(column.name) is None and near:
+        raise refused(
+            f"there is no column {column.name!r}",
+            column,
+            asked.select.text,
+            f"did you mean {names[near[0]]}?",
+        )
+
+
 def _replaced(part: exp.Expr, asked: Outline, columns: QueryColumns) -> exp.Expr:
     text, tables = asked.select.text, asked.select.table
     if is_aggregate(part):
@@ -130,6 +144,7 @@ def _replaced(part: exp.Expr, asked: Outline, columns: QueryColumns) -> exp.Expr
         for place, item in enumerate(asked.select.items):
             if item.name.lower() == part.name.lower():
                 return _shown_column(place, asked)
+        _refuse_misspelled(part, asked, columns)
     try:
         resolved = written(columns.resolve(part, text, tables))
     except SqlError:

@@ -16,6 +16,7 @@ from sottovoce.questions.queries.sql.spans import from_keyword, refused, span_of
 MAX_TEXT = 100_000  # characters of a query
 MAX_BRACKET_DEPTH = 100  # brackets inside brackets
 BYTE_ORDER_MARK = "\ufeff"  # which some editors put before a text
+NEAR = 0.7  # how much alike a word and the keyword are that it may be meant to be
 TOO_DEEP = "the query is nested too deeply"
 EXAMPLE = "SELECT COUNT(*) FROM people WHERE age > 30"
 
@@ -193,7 +194,7 @@ def _misspelled(before: str) -> str | None:
     """A hint, if the word before an error is nearly a keyword; the first word should be SELECT."""
     words = re.findall(r"[A-Za-z_]+", before)
     for word, keywords in ((words[:1], ("SELECT",)), (words[-1:], _KEYWORDS)):
-        near = get_close_matches(word[0].upper(), keywords, n=1) if word else []
+        near = get_close_matches(word[0].upper(), keywords, n=1, cutoff=NEAR) if word else []
         if near and near[0] != word[0].upper():
             return f"did you mean {near[0]} in place of {word[0]}?"
     return None

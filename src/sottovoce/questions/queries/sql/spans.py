@@ -30,7 +30,8 @@ def span_of(node: exp.Expr, text: str) -> Span:
     if not starts:
         return 0, len(text)
     start, end = min(starts), max(ends)
-    if isinstance(node, exp.Func) and "start" not in node.meta:
+    called_node = node.this if isinstance(node, exp.Filter) else node
+    if isinstance(called_node, exp.Func) and "start" not in called_node.meta:
         called = _CALL.search(text, 0, start)
         if called is not None:
             start = called.start()
