@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sottovoce.measure.queries import QueriesComparison
     from sottovoce.measure.shuffled import ShuffledComparison
 
-MEASURED, SPREAD, THEORY = "#7aa6c2", "#1f3b4d", "#d1495b"
+MEASURED_COLOUR, SPREAD_COLOUR, THEORY_COLOUR = "#7aa6c2", "#1f3b4d", "#d1495b"
 WIDEST_PANEL = 900  # pixels
 MOST_IN_A_ROW = 2  # panels
 MOST_COLOURS = 10  # that the usual colours tell apart
@@ -239,14 +239,14 @@ def _bars(panel: Panel) -> Any:
     base = alt.Chart(alt.Data(values=rows)).encode(x=across)
     if panel.are_bars:
         up = alt.Y("value:Q", title=panel.axis)
-        chart = base.mark_bar(color=MEASURED).encode(y=up)
+        chart = base.mark_bar(color=MEASURED_COLOUR).encode(y=up)
     else:
         up = alt.Y("value:Q", title=panel.axis, scale=alt.Scale(type="log", padding=20))
-        chart = base.mark_point(filled=True, size=70, color=MEASURED, opacity=1).encode(y=up)
+        chart = base.mark_point(filled=True, size=70, color=MEASURED_COLOUR, opacity=1).encode(y=up)
     if any("low" in row for row in rows):
-        chart += base.mark_rule(color=SPREAD, strokeWidth=1.5).encode(y="low:Q", y2="high:Q")
+        chart += base.mark_rule(color=SPREAD_COLOUR, strokeWidth=1.5).encode(y="low:Q", y2="high:Q")
     if any("theory" in row for row in rows):
-        chart += base.mark_tick(color=THEORY, thickness=2, size=14).encode(y="theory:Q")
+        chart += base.mark_tick(color=THEORY_COLOUR, thickness=2, size=14).encode(y="theory:Q")
     width = max(240, min(WIDEST_PANEL, 30 * len(rows)))
     return _sized(chart, panel, width)
 
