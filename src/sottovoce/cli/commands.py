@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sottovoce import __version__
-from sottovoce.cli.engines import EngineName, Master
+from sottovoce.cli.engines import LOCAL, EngineName, Master
 from sottovoce.cli.examples import EXAMPLES
 from sottovoce.console.screen import say, says_all
 from sottovoce.ground.errors import InvalidInput
@@ -239,7 +239,7 @@ def estimate(
         Path | None, typer.Option(metavar="FILE", help="Tables as Excel, a sheet for each.")
     ] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    engine: EngineName = "local",
+    engine: EngineName = LOCAL,
     master: Master = None,
     plan_id: PlanId = None,
     quiet: Quiet = False,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, compare_app, listed
-from sottovoce.cli.comparing import Plot, check_plot, show
+from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.engines import LOCAL, EngineChoice, EngineName, Master
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -52,6 +54,8 @@ def compare_shuffled(
         typer.Option(metavar="N", help="Put a column of many numbers into N quantile bins."),
     ] = None,
     plot: Plot = None,
+    engine: EngineName = LOCAL,
+    master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -64,7 +68,6 @@ def compare_shuffled(
     Example:  sottovoce compare shuffled adult.csv --attribute education --epsilon 0.1,0.5
               --people 1000000 --methods auto,solh,solh-thesis,sh,rap,aue,central
     """
-    from sottovoce.console.progress import progress
     from sottovoce.console.surveys import read_schema
     from sottovoce.measure import read_population
     from sottovoce.measure.shuffled import compare_shuffled as compare
@@ -73,12 +76,10 @@ def compare_shuffled(
     domains = None if schema is None else read_schema(schema)
     crowd = read_population(table, domains, [attribute], bins)
     epsilons, names = listed(epsilon), listed(methods)
-    with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
-        rows = list(
-            compare(
-                crowd, attribute, epsilons, people, names, runs, seed, delta, cap, progress=advance
-            )
-        )
+    terms: dict[str, Any] = {"people": people, "delta": delta, "cap": cap}
+    measured = partial(compare, crowd, attribute, runs=runs, seed=seed, **terms)
+    total = runs * len(epsilons) * len(names)
+    rows = compared(EngineChoice(engine, master), measured, epsilons, names, total, quiet)
     from sottovoce.measure.pictures import shuffled_errors
 
     show(

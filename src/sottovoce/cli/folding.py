@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, app, print_json
-from sottovoce.cli.engines import EngineName, Master
+from sottovoce.cli.engines import LOCAL, EngineName, Master
 from sottovoce.ground.errors import InvalidInput
 
 
@@ -25,7 +25,7 @@ def fold(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where the total goes.")
     ],
-    engine: EngineName = "local",
+    engine: EngineName = LOCAL,
     master: Master = None,
     as_json: Json = False,
     plan_id: PlanId = None,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
-from sottovoce.cli.comparing import Plot, check_plot, show
+from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.engines import LOCAL, EngineChoice, EngineName, Master
 from sottovoce.console.screen import say
 from sottovoce.ground.errors import InvalidInput
 
@@ -66,6 +68,8 @@ def compare_marginals(
         bool, typer.Option("--coverage", help="Also count how often 95% intervals hold.")
     ] = False,
     plot: Plot = None,
+    engine: EngineName = LOCAL,
+    master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -85,7 +89,6 @@ def compare_marginals(
               --plot errors.svg
     """
     from sottovoce import measure
-    from sottovoce.console.progress import progress
     from sottovoce.console.surveys import read_schema
 
     check_plot(plot)
@@ -93,23 +96,20 @@ def compare_marginals(
     chosen = None if attributes is None else listed(attributes)
     crowd = measure.read_population(table, domains, chosen, bins, top, merge)
     epsilons, names = listed(epsilon), listed(methods)
-    with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
-        rows = list(
-            measure.compare_marginals(
-                crowd,
-                k,
-                people,
-                epsilons,
-                names,
-                queries,
-                runs,
-                seed,
-                advance,
-                coverage=coverage,
-                planned_for=planned_for,
-                repair=postprocess,
-            )
-        )
+    compare = partial(
+        measure.compare_marginals,
+        crowd,
+        k,
+        people,
+        queries=queries,
+        runs=runs,
+        seed=seed,
+        coverage=coverage,
+        planned_for=planned_for,
+        repair=postprocess,
+    )
+    total = runs * len(epsilons) * len(names)
+    rows = compared(EngineChoice(engine, master), compare, epsilons, names, total, quiet)
     from sottovoce.console.tables import marginals_table
     from sottovoce.measure.pictures import marginal_errors
 

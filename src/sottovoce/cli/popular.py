@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, compare_app, listed
-from sottovoce.cli.comparing import Plot, check_plot, show
+from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.engines import LOCAL, EngineChoice, EngineName, Master
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,6 +70,8 @@ def compare_heavyhitters(
     runs: Runs = 5,
     seed: Seed = 1,
     plot: Plot = None,
+    engine: EngineName = LOCAL,
+    master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -86,18 +90,15 @@ def compare_heavyhitters(
     """
     from sottovoce import measure
     from sottovoce.cli.answers import read_lines
-    from sottovoce.console.progress import progress
 
     check_plot(plot)
     held = measure.read_holdings(table, value, count, bytes=size, bits=bits, alphabet=alphabet)
     words = None if candidates is None else read_lines(candidates)
     epsilons, names = listed(epsilon), listed(methods)
-    with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
-        rows = list(
-            measure.compare_heavyhitters(
-                held, top, epsilons, names, runs, seed, people, advance, candidates=words
-            )
-        )
+    options: dict[str, Any] = {"runs": runs, "seed": seed, "people": people, "candidates": words}
+    compare = partial(measure.compare_heavyhitters, held, top, **options)
+    total = runs * len(epsilons) * len(names)
+    rows = compared(EngineChoice(engine, master), compare, epsilons, names, total, quiet)
     _show(rows, "values", plot, as_json)
 
 
@@ -121,6 +122,8 @@ def compare_itemsets(
     runs: Runs = 5,
     seed: Seed = 1,
     plot: Plot = None,
+    engine: EngineName = LOCAL,
+    master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -137,17 +140,14 @@ def compare_itemsets(
               --methods svsm
     """
     from sottovoce import measure
-    from sottovoce.console.progress import progress
 
     check_plot(plot)
     held = measure.read_baskets(table, column)
     epsilons, names = listed(epsilon), listed(methods)
-    with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
-        rows = list(
-            measure.compare_itemsets(
-                held, top, epsilons, names, runs, seed, people, advance, of_sets=of_sets
-            )
-        )
+    options: dict[str, Any] = {"runs": runs, "seed": seed, "people": people, "of_sets": of_sets}
+    compare = partial(measure.compare_itemsets, held, top, **options)
+    total = runs * len(epsilons) * len(names)
+    rows = compared(EngineChoice(engine, master), compare, epsilons, names, total, quiet)
     _show(rows, "itemsets" if of_sets else "items", plot, as_json)
 
 

@@ -52,10 +52,19 @@ class Row:
     bins: str = ""
     longest: str = ""
     alphabet: str = ""
+    missing: str = ""  # the answer of people who give none
     question: str = ""  # how people are asked for it, if not by its name
 
     def attribute(self) -> dict[str, Any]:
         """As a survey file has it."""
+        told = self._kind()
+        if not self.missing or self.kind == "text":
+            return told
+        # of numbers it is the one below the lowest: the page has no field to type it into
+        return told | {"missing": told["low"] - 1 if self.kind == "ordinal" else self.missing}
+
+    def _kind(self) -> dict[str, Any]:
+        """The same without the answer of people who give none."""
         where = f"attribute {self.name!r}"
         if self.kind == "categorical":
             values = [part.strip() for part in self.values.split(",") if part.strip()]
@@ -110,10 +119,13 @@ class Draft:
     @classmethod
     def of(cls, fields: Fields) -> Draft:
         """From the form's fields; every attribute has one of each."""
-        parts = ("name", "kind", "values", "low", "high", "bins", "longest", "alphabet", "question")
+        whole = ("name", "kind", "values", "low", "high", "bins")
+        parts = (*whole, "longest", "alphabet", "missing", "question")
         columns = [[value.strip() for key, value in fields if key == part] for part in parts]
-        # what came later than the first forms
-        columns[-3:] = [column or [""] * len(columns[0]) for column in columns[-3:]]
+        # the others may be lacking
+        columns[len(whole) :] = [
+            column or [""] * len(columns[0]) for column in columns[len(whole) :]
+        ]
         if len({len(column) for column in columns}) > 1:
             raise Problem("malformed-body", "the form's attributes are not whole")
         rows = tuple(Row(*cells) for cells in zip(*columns, strict=True))
@@ -132,7 +144,7 @@ class Draft:
 
     def body(self) -> dict[str, Any]:
         """The survey that it describes, as ``surveys.Survey.parse`` reads it, without its texts."""
-        rows = [row for row in self.rows if row != Row(kind=row.kind)]
+        rows = [row for row in self.rows if row != Row(kind=row.kind, missing=row.missing)]
         if not rows:
             raise InvalidInput("attributes: give at least one a name")
         if len(rows) > MAX_FORM_ATTRIBUTES:
