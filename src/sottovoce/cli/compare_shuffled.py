@@ -45,7 +45,7 @@ def compare_shuffled(
         str, typer.Option(metavar="EPSILON", help="The most that a report may cost by itself.")
     ] = "8",
     runs: Annotated[int, typer.Option(help="Each with its own people.")] = 3,
-    seed: Annotated[int, typer.Option(min=0)] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
     schema: Annotated[
         Path | None,
         typer.Option(metavar="s.toml", help="The domains; by default those found in the data."),

@@ -44,7 +44,7 @@ def compare_marginals(
     ] = None,
     queries: Annotated[int, typer.Option(help="Random tables in each run.")] = 50,
     runs: Annotated[int, typer.Option(help="Each with its own people and tables.")] = 5,
-    seed: Annotated[int, typer.Option(min=0)] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
     schema: Annotated[
         Path | None,
         typer.Option(metavar="s.toml", help="The domains; by default those found in the data."),

@@ -49,7 +49,7 @@ def compare_oracles(
     names: Annotated[
         str | None, typer.Option("--oracles", metavar="a,b", help="Some; by default all that fit.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
     plot: Plot = None,
     engine: EngineName = LOCAL_ENGINE,
     master: Master = None,

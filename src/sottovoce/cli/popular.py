@@ -27,7 +27,7 @@ People = Annotated[
 Runs = Annotated[
     int, typer.Option(help="Each with its own people, if they are sampled, and its own coins.")
 ]
-Seed = Annotated[int, typer.Option(min=0)]
+Seed = Annotated[int, typer.Option(min=0, help="Of the simulations.")]
 
 
 @compare_app.command("heavyhitters")

@@ -58,7 +58,7 @@ def compare_queries(
         typer.Option(metavar="N", help="Dimensions that a query restricts; by default all."),
     ] = None,
     runs: Annotated[int, typer.Option(help="Each with its own people and queries.")] = 3,
-    seed: Annotated[int, typer.Option(min=0)] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
     coverage: Annotated[
         bool, typer.Option("--coverage", help="Also count how often 95% intervals hold.")
     ] = False,

@@ -221,7 +221,7 @@ def compare_releases(
         typer.Option(metavar="SHARE", help="Recall counts tuples that so many of the users hold."),
     ] = "0.01",
     runs: Annotated[int, typer.Option(min=1, help="Each with its own noise.")] = 1,
-    seed: Annotated[int, typer.Option(min=0)] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
     plot: Plot = None,
     engine: EngineName = LOCAL_ENGINE,
     master: Master = None,
