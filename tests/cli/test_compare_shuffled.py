@@ -13,7 +13,8 @@ from sottovoce.measure import Population
 from sottovoce.measure.shuffled import SHUFFLED_METHODS, compare_shuffled
 from tests.cli.helpers import Command, refused
 
-KEYS = {"method", "epsilon", "local", "mse", "head_mse", "seconds", "about", "reason"}
+FIGURES = {"local", "mse", "mse_std", "head_mse", "head_mse_std", "seconds", "people", "runs"}
+KEYS = {"method", "epsilon", "about", "reason", *FIGURES}
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A Spark master, workers and a Spark Connect server on loopback, on ports that were free."""
+"""A Spark master with workers, and sessions of Spark, on loopback and on ports that were free."""
 
 from __future__ import annotations
 
@@ -11,20 +11,38 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from sottovoce.engine.spark import SparkEngine, connect_spark, start_spark
+
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 180  # on a machine that others keep busy
 
 has_spark = bool(find_spec("pyspark") and shutil.which("java"))
-needs_spark = pytest.mark.skipif(not has_spark, reason="Java or PySpark is missing")
-needs_connect = pytest.mark.skipif(
+needs_spark = pytest.mark.skipif(
     not (has_spark and find_spec("grpc")), reason="Java, PySpark or grpcio is missing"
 )
+CLUSTER_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",  # what is killed here would fill pages
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.memory": "512m",
+    "spark.executorEnv.PYTHONPATH": str(ROOT),
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    # a second attempt at every job that is not among the first to end
+    "spark.speculation": "true",
+    "spark.speculation.multiplier": "1",
+    "spark.speculation.quantile": "0.25",
+    "spark.speculation.minTaskRuntime": "0",
+    "spark.speculation.interval": "50ms",
+}
 
 
 def environment() -> dict[str, str]:
@@ -101,6 +119,8 @@ class Cluster:
         self._master = self._start("master", "org.apache.spark.deploy.master.Master", *place)
         self._master.wait_for("I have been elected leader")
         self.workers = [self._worker(number) for number in (1, 2)]
+
+    def wait_for_workers(self) -> None:
         for worker in self.workers:
             worker.wait_for("Successfully registered with master")
 
@@ -140,32 +160,66 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
         cluster.stop()
 
 
-@contextmanager
-def connect_server(folder: Path) -> Iterator[str]:
-    """The address of a server of Spark Connect, whose jars come with PySpark."""
-    port = free_port()
-    settings = {
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-    }
-    options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
-    server = Process(
-        folder,
-        "connect",
-        "spark-submit",
-        "--class",
-        "org.apache.spark.sql.connect.service.SparkConnectServer",
-        "--master",
-        "local[2]",
-        *options,
-        "spark-internal",
-    )
-    try:
-        server.wait_for("Spark Connect server started")
-        yield f"sc://127.0.0.1:{port}"
-    finally:
-        if server.process.poll() is None:
-            server.kill()
+class Sessions:
+    """Sessions of one Java process: on a cluster, of which Spark Connect is a part, or on threads.
+
+    Whoever asks for another master than before ends what ran on that one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._open = ExitStack()
+        self._engines: dict[str, SparkEngine] = {}
+        self.cluster: Cluster
+
+    def local(self) -> SparkEngine:
+        """Threads of this machine, as users start them."""
+        if "local" not in self._engines:
+            self.close()
+            engine = self._open.enter_context(start_spark("local[2]"))
+            self._engines = {"local": engine}
+        return self._engines["local"]
+
+    def on_cluster(self) -> SparkEngine:
+        """A master and two workers."""
+        if "cluster" not in self._engines:
+            self._start_cluster()
+        return self._engines["cluster"]
+
+    def connect(self) -> SparkEngine:
+        """The same workers over Spark Connect."""
+        if "connect" not in self._engines:
+            self.on_cluster()
+            address = f"sc://127.0.0.1:{self._connect_port}"
+            self._engines["connect"] = self._open.enter_context(connect_spark(address))
+        return self._engines["connect"]
+
+    def speculate(self, is_on: bool) -> None:
+        """Whether jobs from now on get second attempts at once. Spark looks at each job's start;
+        the session itself began with them.
+        """
+        settings = self.on_cluster()._session.sparkContext._jsc.sc().conf()
+        settings.set("spark.speculation", str(is_on).lower())
+
+    def close(self) -> None:
+        self._engines = {}
+        self._open.close()
+
+    def _start_cluster(self) -> None:
+        from pyspark.sql import SparkSession
+
+        self.close()
+        self.cluster = self._open.enter_context(running_cluster(self._folder))
+        self._connect_port = free_port()
+        builder = SparkSession.builder.master(self.cluster.url)
+        builder.config("spark.connect.grpc.binding.port", str(self._connect_port))
+        for name, value in CLUSTER_SETTINGS.items():
+            builder.config(name, value)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYSPARK_PYTHON", sys.executable)
+            patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+            session = builder.getOrCreate()
+        engine = self._open.enter_context(SparkEngine(session, owns=True))
+        self.cluster.wait_for_workers()
+        self._engines = {"cluster": engine}
+        self.speculate(False)

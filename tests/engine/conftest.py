@@ -9,12 +9,16 @@ import pytest
 from sottovoce.engine import jobs
 from tests.engine.cluster import ROOT
 
+# Java that lives for seconds: it compiles once, and needs no threads beside its own.
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 @pytest.fixture(scope="package", autouse=True)
 def _workers_import_tests() -> Iterator[None]:
     """Before anything starts a Java process: the first one serves all tests of this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(ROOT))
+        patch.setenv("JAVA_TOOL_OPTIONS", QUICK_JAVA)
         yield
 
 

@@ -25,8 +25,8 @@ def _marginals(method: str) -> sv.Plan:
     return sv.plan(sv.Schema(**BITS), question, epsilon=1.0, people=PEOPLE)
 
 
-def _popular(method: str, bits: int) -> sv.Plan:
-    question = sv.HeavyHitters("x", top=4, method=method)
+def _popular(method: str, bits: int, **options: int) -> sv.Plan:
+    question = sv.HeavyHitters("x", top=4, method=method, **options)
     schema = sv.Schema(x=sv.Integer(bits=bits))
     return sv.plan(schema, question, epsilon=2.0, people=PEOPLE)
 
@@ -56,7 +56,7 @@ PLANS: Mapping[str, Callable[[], sv.Plan]] = {
     "olh-seeded": _seeded,
     "latent": lambda: _marginals("latent"),
     "joint": lambda: _marginals("joint"),
-    "windows": lambda: _popular("windows", 32),
+    "windows": lambda: _popular("windows", 32, width=20),
     "pem": lambda: _popular("pem", 24),
     "items": _items,
     "sql": _sql,
@@ -83,8 +83,9 @@ def people(plan: sv.Plan, seed: int) -> dict[str, Any]:
     return columns
 
 
-def reports_of(plan: sv.Plan, seed: int = 1) -> sv.Reports:
-    return sv.simulate(plan, people(plan, seed), seed=seed)
+@cache
+def reports_of(plan: sv.Plan) -> sv.Reports:
+    return sv.simulate(plan, people(plan, 1), seed=1)
 
 
 def put_files(store: ObjectStore, plan: sv.Plan, reports: sv.Reports) -> str:

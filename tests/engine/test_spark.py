@@ -1,10 +1,20 @@
-"""Spark on this machine: the same integers as threads, and one clear error."""
+"""Spark: the same integers as threads, on a cluster, over Connect and on this machine, whatever
+dies in mid-job; and one clear error.
+
+All of it is one module, so that one worker of the tests starts Spark, once: first a master with two
+workers, of which Spark Connect is a part; the threads of this machine come last.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -17,9 +27,13 @@ from sottovoce.engine import spark as engine_spark
 from sottovoce.engine.jobs import fold_jobs
 from sottovoce.engine.tasks import FoldTask
 from sottovoce.ground.errors import ClusterError, CorruptReport, InvalidInput, PlanMismatch
+from sottovoce.measure import compare_oracles
+from sottovoce.protocol.report_files import stream
+from sottovoce.sending.crowd_files import write_simulated
 from tests.engine import work
-from tests.engine.cluster import needs_spark
+from tests.engine.cluster import Sessions, needs_spark, parent_of
 from tests.engine.commands import run_command
+from tests.engine.crowd import Crowd
 from tests.engine.plans import PLANS, plan_of, put_files, reports_of, write_files
 from tests.shipping.object_store import serving
 
@@ -27,19 +41,35 @@ pytestmark = needs_spark
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[TaskEngine]:
-    with open_engine("spark", "local[2]") as opened:
+def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessions]:
+    opened = Sessions(tmp_path_factory.mktemp("spark"))
+    try:
         yield opened
+    finally:
+        opened.close()
+
+
+@pytest.fixture
+def engine(sessions: Sessions) -> TaskEngine:
+    return sessions.on_cluster()
+
+
+def same_integers(engine: TaskEngine, name: str, folder: Path) -> bool:
+    """Whether it folds a plan's reports as they are folded here."""
+    plan = plan_of(name)
+    write_files(folder, plan, reports_of(plan))
+    return engine.fold(plan, folder.as_uri()) == sv.Aggregate(plan).add(reports_of(plan))
+
+
+# -- a master and two workers
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_every_aggregate_is_that_of_threads(name: str, engine: TaskEngine, tmp_path: Path) -> None:
+def test_a_cluster_gives_every_aggregate(name: str, sessions: Sessions, tmp_path: Path) -> None:
+    assert same_integers(sessions.on_cluster(), name, tmp_path)
     plan = plan_of(name)
-    reports = reports_of(plan)
-    write_files(tmp_path, plan, reports)
-    whole = sv.Aggregate(plan).add(reports)
-    assert engine.fold(plan, tmp_path.as_uri()) == whole
-    assert sv.Aggregate(plan).add(reports[1:]) != whole
+    mutant = sv.Aggregate(plan).add(reports_of(plan)[1:])
+    assert mutant != sv.Aggregate(plan).add(reports_of(plan))
 
 
 @pytest.mark.parametrize("name", ["olh-seeded", "pem"])
@@ -149,3 +179,88 @@ def test_the_command_writes_the_same_total(
         capsys, "estimate", *here, "--marginal", "a0,a1", "--engine", "spark"
     )
     assert (code, out) == run_command(capsys, "estimate", *here, "--marginal", "a0,a1")[:2]
+
+
+def test_workers_compare_methods_and_whisper(
+    engine: TaskEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("compare", "oracles", "--size", 4, "--epsilon", "1,2", "--people", 500, "--runs", 1)
+    code, out, _ = run_command(capsys, *command, "--oracles", "grr", "--json", "--engine", "spark")
+    found = [(row["epsilon"], row["measured"]) for row in json.loads(out)]
+    here = compare_oracles(["grr"], 4, ["1", "2"], 500, 1, 1)
+    assert (code, found) == (0, [(row.epsilon, row.measured) for row in here])
+    plan = plan_of("latent")
+    pq.write_table(pa.table(work.yes_or_no(0, 1000)), tmp_path / "people.parquet")
+    written = write_simulated(engine, plan, tmp_path / "people.parquet", tmp_path / "new", 5)
+    assert written == 1000
+    whispered = sv.Reports.concat(stream(tmp_path / "new"))
+    assert whispered == sv.simulate(plan, work.yes_or_no(0, 1000), seed=5)
+
+
+# -- the same workers over Spark Connect, which is all that hosted services offer
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_connect_gives_every_aggregate(name: str, sessions: Sessions, tmp_path: Path) -> None:
+    assert same_integers(sessions.connect(), name, tmp_path)
+
+
+def test_connect_tells_errors_once(sessions: Sessions, tmp_path: Path) -> None:
+    engine = sessions.connect()
+    plan = plan_of("joint")
+    write_files(tmp_path, plan, reports_of(plan))
+    spoilt = sorted(tmp_path.glob("*.parquet"))[1]
+    data = bytearray(spoilt.read_bytes())
+    data[pq.read_metadata(spoilt).row_group(1).column(1).data_page_offset + 40] ^= 1
+    spoilt.write_bytes(data)
+    with pytest.raises(CorruptReport, match=f"{spoilt.name}.* cut or damaged"):
+        engine.fold(plan, tmp_path)
+    assert list(engine.each(len, ["abc", ""])) == [3, 0]
+    with pytest.raises(ClusterError, match="a worker failed with ZeroDivisionError"):
+        list(engine.each(work.divide, [1, 0]))
+
+
+# -- what happens to a cluster in mid-job
+
+
+def test_a_second_attempt_at_a_slow_job_counts_once(sessions: Sessions, tmp_path: Path) -> None:
+    crowd = Crowd(tmp_path, "latent")
+    sessions.speculate(True)
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(crowd.folded, sessions.on_cluster())
+        try:
+            crowd.wait_for_another_attempt()
+            assert found.result() == crowd.whole  # while the first attempt still waits
+        finally:
+            crowd.go_on()
+            sessions.speculate(False)
+
+
+@pytest.mark.parametrize("victim", ["python", "executor", "worker"])
+def test_what_is_killed_in_mid_job_changes_nothing(
+    victim: str, sessions: Sessions, tmp_path: Path
+) -> None:
+    engine = sessions.on_cluster()
+    crowd = Crowd(tmp_path, {"python": "joint", "executor": "windows", "worker": "pem"}[victim])
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(crowd.folded, engine)
+        try:
+            pid = crowd.holder()
+            if victim != "python":
+                pid = sessions.cluster.executor_of(pid)
+            if victim == "worker":
+                pid = parent_of(pid)
+            assert not crowd.has_another_attempt
+            os.kill(pid, signal.SIGKILL)
+            crowd.wait_for_another_attempt()
+        finally:
+            crowd.go_on()
+        assert found.result() == crowd.whole
+
+
+# -- threads of this machine
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_this_machine_gives_every_aggregate(name: str, sessions: Sessions, tmp_path: Path) -> None:
+    assert same_integers(sessions.local(), name, tmp_path)

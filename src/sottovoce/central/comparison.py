@@ -31,7 +31,7 @@ from sottovoce.ground.arguments import share, whole
 from sottovoce.ground.entropy import Seeded
 from sottovoce.ground.errors import InvalidInput, SottovoceError
 from sottovoce.measure.choices import MethodChoice
-from sottovoce.measure.runs import WARM_UP_PEOPLE, seeded
+from sottovoce.measure.runs import WARM_UP_PEOPLE, deviation, seeded
 from sottovoce.questions.method import AUTO
 
 
@@ -57,6 +57,8 @@ class ReleasesComparison:
     above: int | None = None
     chosen: str | None = None  # the method that ran, of interest for auto
     runs: int | None = None
+    sse_std: float | None = None  # over runs; None for one
+    count_mse_std: float | None = None
     reason: str | None = None  # why there are no figures
 
     def to_json(self) -> dict[str, Any]:
@@ -108,7 +110,7 @@ def compare_releases(
     above: Any = "0.01",
     runs: int = 1,
     seed: int = 1,
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[ReleasesComparison]:
     """Simulate releases and measure them.
 
@@ -123,7 +125,7 @@ def compare_releases(
         above: the share of the users that must hold a tuple for recall to count it.
         runs: with noise of their own each.
         seed: of all noise.
-        advance: told how many releases were made.
+        progress: told how many releases were made.
     """
     whole("runs", runs, 1, 10_000)
     least = max(1, int(np.ceil(float(share("above", above)) * table.people)))
@@ -140,9 +142,9 @@ def compare_releases(
             terms = parse_terms(epsilon, delta, up_to, neighbours, options)
             check_together(table, terms)
             contest = _Contest(each.text, float(terms.epsilon))
-            _simulate(contest, each.method, table, terms, runs, (seed, number), advance)
+            _simulate(contest, each.method, table, terms, runs, (seed, number), progress)
             contests.append(contest)
-            advance(runs * len(contests))
+            progress(runs * len(contests))
     yield from _judged(contests, truth_of(table), table.people, up_to, least)
 
 
@@ -230,6 +232,8 @@ def _row(
         above=above,
         chosen=None if contest.choice is None else contest.choice.method.name,
         runs=len(contest.runs),
+        sse_std=deviation(shares) if shares and is_countable else None,
+        count_mse_std=deviation(errors) if errors else None,
     )
 
 

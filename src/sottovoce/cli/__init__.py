@@ -16,6 +16,7 @@ from sottovoce.cli import (  # noqa: F401  (they add their commands)
     groups,
     marginals,
     oracle_checks,
+    oracles,
     people,
     peos,
     popular,

@@ -13,6 +13,7 @@ import typer
 from sottovoce import __version__
 from sottovoce.cli.engines import EngineName, Master
 from sottovoce.cli.examples import EXAMPLES
+from sottovoce.console.reading import LOCAL_ENGINE
 from sottovoce.console.screen import say, says_all
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import json_visible
@@ -122,13 +123,14 @@ def plan(
     Or, for tables of any two attributes, kind = "marginals" and up_to = 2; the ranking of methods
     is then printed too.
     """
-    from sottovoce.console.surveys import planner_ranking, ranking_json, read_survey
+    from sottovoce.console.surveys import planner_ranking, ranking_json, read_parts
 
-    made = read_survey(survey)
+    asked = read_parts(survey)
+    made = asked.plan()
     if output is not None:
         from sottovoce.console.writing import write_plan
 
-        write_plan(made, output)
+        write_plan(made, output, asked.texts)
     ranks = planner_ranking(made)
     if as_json:
         print_json(describe(made) | ranking_json(made, ranks))
@@ -140,7 +142,10 @@ def plan(
         console().print(ranking_table(ranks, made.question.ranked))
     typer.echo(f"Id: {made.id}")
     if output is not None:
-        typer.echo(f"Written: {output}")
+        from sottovoce.console.writing import texts_file
+
+        texts = f", and what it says to people: {texts_file(output)}" if asked.texts else ""
+        typer.echo(f"Written: {output}{texts}")
 
 
 def describe(made: Plan) -> dict[str, Any]:
@@ -235,7 +240,7 @@ def estimate(
         Path | None, typer.Option(metavar="FILE", help="Tables as Excel, a sheet for each.")
     ] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    engine: EngineName = "local",
+    engine: EngineName = LOCAL_ENGINE,
     master: Master = None,
     plan_id: PlanId = None,
     quiet: Quiet = False,
@@ -257,7 +262,7 @@ def estimate(
     # popular values, in rounds
     """
     from sottovoce.cli import answers
-    from sottovoce.console.surveys import read_plan
+    from sottovoce.console.surveys import read_plan, read_texts
     from sottovoce.engine import open_engine
 
     if not 0 < level < 1:
@@ -273,7 +278,7 @@ def estimate(
             refused = {"postprocess": postprocess, "marginal": marginal, "k": k}
             refused |= {"sum": sums, "decoder": decoder}
             how: dict[str, Any] = {"plot": plot, "with_tree": tree, "files": files}
-            how["following"] = following
+            how |= {"following": following, "texts": read_texts(plan_file, made)}
             answers.popular(made, found, level=level, as_json=as_json, refused=refused, **how)
             return
         if tree or following is not None:
@@ -346,83 +351,6 @@ def audit(
             say(f"{each}{result}")
     if not passed:
         raise typer.Exit(AUDIT_FAILED)
-
-
-@app.command()
-def oracles(
-    size: Size,
-    epsilon: Annotated[str, typer.Option(help="The privacy budget.")],
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """List the frequency oracles for your numbers.
-
-    The thesis's tables 3.1 and 3.2 beside what the integer coins realise, the recommended oracle
-    marked.
-
-    Example:  sottovoce oracles --size 64 --epsilon 1
-    """
-    from sottovoce.console.progress import progress
-    from sottovoce.measure import figures, fitting
-
-    with progress("computing", len(fitting(size)), quiet) as advance:
-        rows = figures(size, epsilon, advance)
-    if as_json:
-        print_json([row.to_json() for row in rows])
-        return
-    from sottovoce.console.tables import console, figures_table
-
-    console().print(figures_table(rows, size, epsilon))
-
-
-@compare_app.command("oracles")
-def compare_oracles(
-    size: Size,
-    epsilon: Annotated[str, typer.Option(metavar="E,E", help="One or more epsilons.")],
-    people: Annotated[int, typer.Option(help="In each run.")],
-    runs: Annotated[int, typer.Option(help="Each with its own seed and salt.")],
-    names: Annotated[
-        str | None, typer.Option("--oracles", metavar="a,b", help="Some; by default all that fit.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 1,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw it: .svg, .png, .html or .json.")
-    ] = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Measure each oracle's error on a Zipf(1.1) crowd.
-
-    Prints it beside theory, with seconds and bytes per report.
-
-    Example:  sottovoce compare oracles --size 64 --epsilon 0.5,1 --people 100000 --runs 10
-              --oracles grr,olh --plot errors.svg
-    """
-    from sottovoce import measure
-    from sottovoce.console.progress import progress
-
-    if plot is not None:
-        from sottovoce.results.plots import check_ending
-
-        check_ending(str(plot))  # before the long part
-    chosen = listed(names) if names else None
-    epsilons = listed(epsilon)
-    total = runs * len(epsilons) * len(chosen or measure.fitting(size))
-    with progress("comparing", total, quiet) as advance:
-        rows = list(measure.compare_oracles(chosen, size, epsilons, people, runs, seed, advance))
-    if plot is not None:
-        from sottovoce.measure.pictures import oracle_errors
-        from sottovoce.results.plots import save
-
-        save(oracle_errors(rows), str(plot))
-    if as_json:
-        print_json([row.to_json() for row in rows])
-        return
-    from sottovoce.console.tables import comparison_table, console
-
-    console().print(comparison_table(rows))
-    if plot is not None:
-        typer.echo(f"Drawn: {plot}")
 
 
 def listed(text: str) -> list[str]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sottovoce.cli.commands import Json, Quiet, compare_app, listed, print_json
+from sottovoce.cli.commands import Json, Quiet, compare_app, listed
+from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -41,7 +45,7 @@ def compare_shuffled(
         str, typer.Option(metavar="EPSILON", help="The most that a report may cost by itself.")
     ] = "8",
     runs: Annotated[int, typer.Option(help="Each with its own people.")] = 3,
-    seed: Annotated[int, typer.Option(min=0)] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
     schema: Annotated[
         Path | None,
         typer.Option(metavar="s.toml", help="The domains; by default those found in the data."),
@@ -50,6 +54,9 @@ def compare_shuffled(
         int | None,
         typer.Option(metavar="N", help="Put a column of many numbers into N quantile bins."),
     ] = None,
+    plot: Plot = None,
+    engine: EngineName = LOCAL_ENGINE,
+    master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -62,33 +69,34 @@ def compare_shuffled(
     Example:  sottovoce compare shuffled adult.csv --attribute education --epsilon 0.1,0.5
               --people 1000000 --methods auto,solh,solh-thesis,sh,rap,aue,central
     """
-    from sottovoce.console.progress import progress
     from sottovoce.console.surveys import read_schema
     from sottovoce.measure import read_population
     from sottovoce.measure.shuffled import compare_shuffled as compare
 
+    check_plot(plot)
     domains = None if schema is None else read_schema(schema)
     crowd = read_population(table, domains, [attribute], bins)
     epsilons, names = listed(epsilon), listed(methods)
-    with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
-        rows = list(
-            compare(
-                crowd, attribute, epsilons, people, names, runs, seed, delta, cap, progress=advance
-            )
-        )
-    if as_json:
-        print_json([row.to_json() for row in rows])
-        return
-    from sottovoce.console.tables import console
+    terms: dict[str, Any] = {"people": people, "delta": delta, "cap": cap}
+    measured = partial(compare, crowd, attribute, runs=runs, seed=seed, **terms)
+    total = runs * len(epsilons) * len(names)
+    rows = compared(EngineChoice(engine, master), measured, epsilons, names, total, quiet)
+    from sottovoce.measure.pictures import shuffled_errors
 
-    console().print(_shuffled_table(rows, attribute))
+    show(
+        rows,
+        lambda: _shuffled_table(rows, attribute),
+        lambda: shuffled_errors(rows, attribute),
+        plot,
+        as_json,
+    )
 
 
 def _shuffled_table(rows: Sequence[ShuffledComparison], attribute: str) -> RichTable:
     """Measured methods, by epsilon."""
     from rich.markup import escape
 
-    from sottovoce.console.tables import grid
+    from sottovoce.console.tables import grid, spread
     from sottovoce.ground.labels import visible
 
     heads = ["epsilon", "method", "local", "squared error", "of the largest", "seconds", "note"]
@@ -101,8 +109,8 @@ def _shuffled_table(rows: Sequence[ShuffledComparison], attribute: str) -> RichT
         out.add_row(
             *place,
             "no bound" if row.local is None else f"{row.local:.4g}",
-            f"{row.mse:.3g}",
-            f"{row.head_mse:.3g}",
+            spread(row.mse, row.mse_std),
+            spread(row.head_mse, row.head_mse_std),
             f"{row.seconds:.2f}",
             escape(row.about or ""),
         )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sottovoce.cli.commands import Json, Quiet, compare_app, listed, print_json
+from sottovoce.cli.commands import Json, Quiet, compare_app, listed
+from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +27,7 @@ People = Annotated[
 Runs = Annotated[
     int, typer.Option(help="Each with its own people, if they are sampled, and its own coins.")
 ]
-Seed = Annotated[int, typer.Option(min=0)]
+Seed = Annotated[int, typer.Option(min=0, help="Of the simulations.")]
 
 
 @compare_app.command("heavyhitters")
@@ -66,6 +70,9 @@ def compare_heavyhitters(
     ] = None,
     runs: Runs = 5,
     seed: Seed = 1,
+    plot: Plot = None,
+    engine: EngineName = LOCAL_ENGINE,
+    master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -84,18 +91,16 @@ def compare_heavyhitters(
     """
     from sottovoce import measure
     from sottovoce.cli.answers import read_lines
-    from sottovoce.console.progress import progress
 
+    check_plot(plot)
     held = measure.read_holdings(table, value, count, bytes=size, bits=bits, alphabet=alphabet)
     words = None if candidates is None else read_lines(candidates)
     epsilons, names = listed(epsilon), listed(methods)
-    with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
-        rows = list(
-            measure.compare_heavyhitters(
-                held, top, epsilons, names, runs, seed, people, advance, candidates=words
-            )
-        )
-    _print(rows, "values", as_json)
+    options: dict[str, Any] = {"runs": runs, "seed": seed, "people": people, "candidates": words}
+    compare = partial(measure.compare_heavyhitters, held, top, **options)
+    total = runs * len(epsilons) * len(names)
+    rows = compared(EngineChoice(engine, master), compare, epsilons, names, total, quiet)
+    _show(rows, "values", plot, as_json)
 
 
 @compare_app.command("itemsets")
@@ -117,6 +122,9 @@ def compare_itemsets(
     people: People = None,
     runs: Runs = 5,
     seed: Seed = 1,
+    plot: Plot = None,
+    engine: EngineName = LOCAL_ENGINE,
+    master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -133,24 +141,19 @@ def compare_itemsets(
               --methods svsm
     """
     from sottovoce import measure
-    from sottovoce.console.progress import progress
 
+    check_plot(plot)
     held = measure.read_baskets(table, column)
     epsilons, names = listed(epsilon), listed(methods)
-    with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
-        rows = list(
-            measure.compare_itemsets(
-                held, top, epsilons, names, runs, seed, people, advance, of_sets=of_sets
-            )
-        )
-    _print(rows, "itemsets" if of_sets else "items", as_json)
+    options: dict[str, Any] = {"runs": runs, "seed": seed, "people": people, "of_sets": of_sets}
+    compare = partial(measure.compare_itemsets, held, top, **options)
+    total = runs * len(epsilons) * len(names)
+    rows = compared(EngineChoice(engine, master), compare, epsilons, names, total, quiet)
+    _show(rows, "itemsets" if of_sets else "items", plot, as_json)
 
 
-def _print(rows: Sequence[PopularComparison], what: str, as_json: bool) -> None:
-    if as_json:
-        print_json([row.to_json() for row in rows])
-        return
+def _show(rows: Sequence[PopularComparison], what: str, plot: Path | None, as_json: bool) -> None:
     from sottovoce.cli.finding import popular_table
-    from sottovoce.console.tables import console
+    from sottovoce.measure.pictures import popular_scores
 
-    console().print(popular_table(rows, what))
+    show(rows, lambda: popular_table(rows, what), lambda: popular_scores(rows, what), plot, as_json)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
+from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 from sottovoce.console.screen import say
 from sottovoce.ground.labels import visible
 
@@ -217,7 +221,10 @@ def compare_releases(
         typer.Option(metavar="SHARE", help="Recall counts tuples that so many of the users hold."),
     ] = "0.01",
     runs: Annotated[int, typer.Option(min=1, help="Each with its own noise.")] = 1,
-    seed: Annotated[int, typer.Option(min=0)] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
+    plot: Plot = None,
+    engine: EngineName = LOCAL_ENGINE,
+    master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -235,8 +242,9 @@ def compare_releases(
     from sottovoce.central.comparison import compare_releases as compare
     from sottovoce.central.tables import read_table
     from sottovoce.console.progress import progress
-    from sottovoce.console.tables import console
+    from sottovoce.measure.pictures import release_errors
 
+    check_plot(plot)
     with progress("reading", _rows(table), quiet) as advance:
         held = read_table(
             table,
@@ -249,33 +257,27 @@ def compare_releases(
             advance=advance,
         )
     epsilons, names = listed(epsilon), listed(methods)
-    with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
-        rows = list(
-            compare(
-                held,
-                names,
-                epsilons,
-                delta,
-                up_to,
-                neighbours=cast("Neighbours", neighbours),  # checked there
-                may_be_empty=_names(may_be_empty),
-                above=above,
-                runs=runs,
-                seed=seed,
-                advance=advance,
-            )
-        )
-    if as_json:
-        print_json([row.to_json() for row in rows])
-        return
-    console().print(releases_table(rows))
+    measured = partial(
+        compare,
+        held,
+        delta=delta,
+        up_to=up_to,
+        neighbours=cast("Neighbours", neighbours),  # checked there
+        may_be_empty=_names(may_be_empty),
+        above=above,
+        runs=runs,
+        seed=seed,
+    )
+    chosen, total = EngineChoice(engine, master), runs * len(epsilons) * len(names)
+    rows = compared(chosen, measured, epsilons, names, total, quiet, methods_together=True)
+    show(rows, lambda: releases_table(rows), lambda: release_errors(rows), plot, as_json)
 
 
 def releases_table(rows: Sequence[ReleasesComparison]) -> RichTable:
     """Measured releases, by epsilon, method and k."""
     from rich.markup import escape
 
-    from sottovoce.console.tables import grid
+    from sottovoce.console.tables import grid, spread
 
     heads = ["epsilon", "method", "k", "found", "spurious", "recall", "squared error"]
     out = grid("releases of a table", [*heads, "of a count", "seconds", "note"])
@@ -290,8 +292,8 @@ def releases_table(rows: Sequence[ReleasesComparison]) -> RichTable:
             f"{row.found:,.6g}",
             f"{row.spurious:,.4g}",
             "" if row.recall is None else f"{row.recall:.1%}",
-            "" if row.sse is None else f"{row.sse:.3g}",
-            "" if row.count_mse is None else f"{row.count_mse:.4g}",
+            "" if row.sse is None else spread(row.sse, row.sse_std),
+            "" if row.count_mse is None else spread(row.count_mse, row.count_mse_std),
             f"{row.seconds:.2f}",
             "" if row.chosen == row.method.partition(":")[0] else f"chose {row.chosen}",
         )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sottovoce.engine import TaskEngine
     from sottovoce.protocol.plan import Plan
     from sottovoce.protocol.reports import Reports
+    from sottovoce.protocol.texts import Texts
 
 LOCAL_ENGINE = "local"
 
@@ -94,6 +95,19 @@ def _is_files(source: str) -> bool:
     from sottovoce.store.urls import is_store
 
     return not is_store(source) and not is_total(source) and not _is_of_totals(source)
+
+
+def stored_texts(plan: Plan, source: str) -> Texts:
+    """What a survey says to people, if its reports are in a store."""
+    from sottovoce.protocol.texts import NO_TEXTS
+    from sottovoce.store.urls import is_store
+
+    if not is_store(source):
+        return NO_TEXTS
+    from sottovoce.store import open_store
+
+    with open_store(source, create=False) as store:
+        return store.entry(plan.id).texts
 
 
 def _is_of_totals(source: str) -> bool:

@@ -35,9 +35,6 @@ LISTEN_SECONDS = 10  # of an address that is asked whether anybody is there
 WORKER_SECONDS = 60  # until the first worker of a cluster takes part
 _CONNECT_PORT = 15002
 
-# What PySpark leaves behind a session of Connect; with it this process could have no other kind.
-_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
-
 # Of sessions that are started here. What executors get stands in Spark's own spark-defaults.conf.
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -94,11 +91,8 @@ class SparkEngine(TaskEngine):
         return iter([Piece(number, body) for number, body in pieces])
 
     def close(self) -> None:
-        if not self._owns:
-            return
-        self._session.stop()
-        if _is_connect(self._session):
-            os.environ.pop(_CONNECT_MODE, None)
+        if self._owns:
+            self._session.stop()
 
 
 def start_spark(master: str | None = None) -> SparkEngine:
@@ -130,13 +124,15 @@ def start_spark(master: str | None = None) -> SparkEngine:
 
 
 def connect_spark(url: str) -> SparkEngine:
-    """A session of a Spark Connect server; needs no Java here."""
+    """A session of a Spark Connect server; needs no Java here, and leaves alone those that this
+    process has.
+    """
     imported("pyspark")
     _require_answer("engine", url, [_host_and_port(url, _CONNECT_PORT)])
     with _explained():
-        from pyspark.sql import SparkSession
+        from pyspark.sql.connect.session import SparkSession
 
-        session = SparkSession.builder.remote(url).getOrCreate()
+        session = SparkSession.builder.remote(url).create()
     return SparkEngine(session, owns=True)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.measure.runs import WARM_UP_PEOPLE
+from sottovoce.measure.runs import WARM_UP_PEOPLE, deviation
 from sottovoce.oracles import (
     ADAPTIVE,
     CohortOracle,
@@ -175,6 +175,7 @@ class Comparison:
     simulate_seconds: float  # median over runs
     estimate_seconds: float  # to aggregate all reports and estimate all values; median over runs
     bytes: int  # of one report's payload
+    measured_std: float | None = None  # over runs; None for one
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON."""
@@ -182,7 +183,7 @@ class Comparison:
 
 
 def compare_oracles(
-    names: Sequence[str] | None,
+    methods: Sequence[str] | None,
     size: int,
     epsilons: Sequence[Any],
     people: int,
@@ -208,7 +209,7 @@ def compare_oracles(
             "so that every value can be estimated"
         )
     chosen = (
-        [name if name == ADAPTIVE else find(name).names[0] for name in names] if names else None
+        [name if name == ADAPTIVE else find(name).names[0] for name in methods] if methods else None
     )
     for epsilon in epsilons:  # every bad argument is met before the first long run
         for name in chosen or [ADAPTIVE]:
@@ -289,6 +290,7 @@ class _Crowd:
             simulate_seconds=median(each.simulate_seconds for each in measurements),
             estimate_seconds=median(each.estimate_seconds for each in measurements),
             bytes=built.layout.bytes,
+            measured_std=deviation([each.error for each in measurements]),
         )
 
 

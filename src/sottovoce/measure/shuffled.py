@@ -25,7 +25,7 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.noise import discrete_laplace
 from sottovoce.measure.marginals import coded
 from sottovoce.measure.populations import Population
-from sottovoce.measure.runs import seeded
+from sottovoce.measure.runs import deviation, seeded
 from sottovoce.measure.simulated_shuffles import SIMULATED, SimulatedShuffle
 from sottovoce.oracles import ADAPTIVE, ORACLES
 from sottovoce.oracles.thresholds import parse_epsilon
@@ -60,6 +60,10 @@ class ShuffledComparison:
     seconds: float | None = None
     about: str | None = None
     reason: str | None = None
+    mse_std: float | None = None  # over runs; None for one
+    head_mse_std: float | None = None
+    people: int | None = None
+    runs: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON."""
@@ -153,9 +157,21 @@ def _row(
     except InvalidInput as wrong:
         return ShuffledComparison(method, float(terms.epsilon), reason=str(wrong))
     local, about = _told(built)
-    mse, head_mse = np.mean(squares, axis=0).tolist()
+    every, head = zip(*squares, strict=True)
     seconds = (perf_counter() - start) / runs
-    return ShuffledComparison(method, float(terms.epsilon), local, mse, head_mse, seconds, about)
+    return ShuffledComparison(
+        method=method,
+        epsilon=float(terms.epsilon),
+        local=local,
+        mse=float(np.mean(every)),
+        head_mse=float(np.mean(head)),
+        seconds=seconds,
+        about=about,
+        mse_std=deviation(every),
+        head_mse_std=deviation(head),
+        people=terms.people,
+        runs=runs,
+    )
 
 
 def _built(only: Population, method: str, terms: _Terms) -> Plan | SimulatedShuffle | None:

@@ -11,8 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from sottovoce.api.surveys import LONGEST_TITLE
+from sottovoce.api.surveys import parse_texts
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.texts import LONGEST_TITLE, Texts
 from sottovoce.service.concurrency import Turn
 from sottovoce.service.json_bodies import read_model
 from sottovoce.service.problems import Problem
@@ -34,6 +35,7 @@ class NewSurvey(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", populate_by_name=True)
 
     title: str = Field("", max_length=LONGEST_TITLE)
+    texts: dict[str, str] = Field({}, examples=[{"language": "en"}])
     epsilon: str | float | int = Field(examples=["1.0"])
     people: int = Field(examples=[10_000])
     attributes: dict[str, dict[str, Any]] = Field(
@@ -91,7 +93,7 @@ def analyst_routes(service: SurveyService) -> APIRouter:
                     "survey-exists",
                     "a survey of exactly this plan is there; change a word, or use that one",
                 )
-            return service.create(plan, asked.title)
+            return service.create(plan, parse_texts(body))
 
         return (await run_in_threadpool(created)).to_json()
 
@@ -152,7 +154,7 @@ def analyst_routes(service: SurveyService) -> APIRouter:
         def taken() -> SurveyStatus:
             plan = Plan.from_json(text)
             response.status_code = 200 if service.has(plan.id) else 201
-            return service.create(plan, title)
+            return service.create(plan, Texts(title))
 
         return (await run_in_threadpool(taken)).to_json()
 

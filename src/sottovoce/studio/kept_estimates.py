@@ -10,8 +10,9 @@ from typing import Any
 from sottovoce.ground.extras import imported
 from sottovoce.pages.charts import inline
 from sottovoce.pages.figures import INTERVAL_LEVEL
-from sottovoce.pages.survey_page import MAX_TITLE, report
+from sottovoce.pages.survey_page import report
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.texts import Texts
 from sottovoce.results.estimate import Estimate, Table
 from sottovoce.results.spreadsheets import FIGURES, cells_of, table_csv
 from sottovoce.service.serialized import kept_in
@@ -33,10 +34,10 @@ def of_file(file: Path, work: Callable[..., Any], *args: Any) -> Any:
     return work(kept_in(file).estimate, *args)
 
 
-def write_report(estimate: Estimate, plan_text: str, title: str, out: Path) -> None:
+def write_report(estimate: Estimate, plan_text: str, texts: Texts, out: Path) -> None:
     """The report of a survey, on one page."""
     plan = Plan.from_json(plan_text)
-    out.write_text(report(plan, estimate, title=title[:MAX_TITLE] or None).html, encoding="utf-8")
+    out.write_text(report(plan, estimate, texts=texts).html, encoding="utf-8")
 
 
 def write_download(estimate: Estimate, names: Sequence[str], kind: str, out: Path) -> None:
