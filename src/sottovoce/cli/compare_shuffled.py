@@ -11,7 +11,8 @@ import typer
 
 from sottovoce.cli.commands import Json, Quiet, compare_app, listed
 from sottovoce.cli.comparing import Plot, check_plot, compared, show
-from sottovoce.cli.engines import LOCAL, EngineChoice, EngineName, Master
+from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -54,7 +55,7 @@ def compare_shuffled(
         typer.Option(metavar="N", help="Put a column of many numbers into N quantile bins."),
     ] = None,
     plot: Plot = None,
-    engine: EngineName = LOCAL,
+    engine: EngineName = LOCAL_ENGINE,
     master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sottovoce.console.reading import LOCAL_ENGINE
+
 if TYPE_CHECKING:
     from sottovoce.engine import TaskEngine
-
-LOCAL = "local"
 EngineName = Annotated[
     str,
     typer.Option(
@@ -37,7 +37,7 @@ class EngineChoice:
     @property
     def is_local(self) -> bool:
         """Whether it is this process, as by default."""
-        return self.name == LOCAL and self.master is None
+        return self.name == LOCAL_ENGINE and self.master is None
 
     def opened(self) -> TaskEngine:
         """The engine, to be closed again."""

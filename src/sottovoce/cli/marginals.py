@@ -10,7 +10,8 @@ import typer
 
 from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
 from sottovoce.cli.comparing import Plot, check_plot, compared, show
-from sottovoce.cli.engines import LOCAL, EngineChoice, EngineName, Master
+from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 from sottovoce.console.screen import say
 from sottovoce.ground.errors import InvalidInput
 
@@ -68,7 +69,7 @@ def compare_marginals(
         bool, typer.Option("--coverage", help="Also count how often 95% intervals hold.")
     ] = False,
     plot: Plot = None,
-    engine: EngineName = LOCAL,
+    engine: EngineName = LOCAL_ENGINE,
     master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,

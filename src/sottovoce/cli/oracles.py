@@ -9,7 +9,8 @@ import typer
 
 from sottovoce.cli.commands import Json, Quiet, Size, app, compare_app, listed, print_json
 from sottovoce.cli.comparing import Plot, check_plot, compared, show
-from sottovoce.cli.engines import LOCAL, EngineChoice, EngineName, Master
+from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 
 
 @app.command()
@@ -50,7 +51,7 @@ def compare_oracles(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
     plot: Plot = None,
-    engine: EngineName = LOCAL,
+    engine: EngineName = LOCAL_ENGINE,
     master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -17,7 +17,8 @@ from sottovoce.cli.commands import (
     listed,
     print_json,
 )
-from sottovoce.cli.engines import LOCAL, EngineChoice, EngineName, Master
+from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 from sottovoce.ground.labels import visible, visible_lines
 
 Ignored = Annotated[
@@ -111,7 +112,7 @@ def whisper(
     ignore: Ignored = None,
     separator: Separator = None,
     series: SeriesFile = None,
-    engine: EngineName = LOCAL,
+    engine: EngineName = LOCAL_ENGINE,
     master: Master = None,
     plan_id: PlanId = None,
     quiet: Quiet = False,

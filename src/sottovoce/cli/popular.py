@@ -10,7 +10,8 @@ import typer
 
 from sottovoce.cli.commands import Json, Quiet, compare_app, listed
 from sottovoce.cli.comparing import Plot, check_plot, compared, show
-from sottovoce.cli.engines import LOCAL, EngineChoice, EngineName, Master
+from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +71,7 @@ def compare_heavyhitters(
     runs: Runs = 5,
     seed: Seed = 1,
     plot: Plot = None,
-    engine: EngineName = LOCAL,
+    engine: EngineName = LOCAL_ENGINE,
     master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -122,7 +123,7 @@ def compare_itemsets(
     runs: Runs = 5,
     seed: Seed = 1,
     plot: Plot = None,
-    engine: EngineName = LOCAL,
+    engine: EngineName = LOCAL_ENGINE,
     master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -13,7 +13,8 @@ import typer
 
 from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
 from sottovoce.cli.comparing import Plot, check_plot, compared, show
-from sottovoce.cli.engines import LOCAL, EngineChoice, EngineName, Master
+from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 from sottovoce.console.screen import say
 from sottovoce.ground.labels import visible
 
@@ -222,7 +223,7 @@ def compare_releases(
     runs: Annotated[int, typer.Option(min=1, help="Each with its own noise.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
     plot: Plot = None,
-    engine: EngineName = LOCAL,
+    engine: EngineName = LOCAL_ENGINE,
     master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -129,6 +129,19 @@ class GroupAnswers:
         spans = self._numbers(attribute, "median")
         return median_of(self.marginal, attribute, spans, group, self._code(attribute, without))
 
+    def averages(self, attribute: str, group: Group = EVERYBODY) -> list[Average]:
+        """The mean and the median of those who answered; none if the values are no numbers."""
+        from sottovoce.results.averages import silent_number
+
+        known = self.schema[attribute] if self.schema and attribute in self.schema else None
+        if known is None or known.spans() is None:
+            return []
+        silent = silent_number(known)
+        return [
+            self.mean(attribute, group, without=silent),
+            self.median(attribute, group, without=silent),
+        ]
+
     def _code(self, attribute: str, value: int | None) -> int | None:
         """The place of a value among an attribute's."""
         return None if value is None or self.schema is None else self.schema[attribute].code(value)
