@@ -130,7 +130,12 @@ class GroupAnswers:
         return median_of(self.marginal, attribute, spans, group, self._code(attribute, without))
 
     def averages(self, attribute: str, group: Group = EVERYBODY) -> list[Average]:
-        """The mean and the median of those who answered; none if the values are no numbers."""
+        """The mean and the median of those who answered; none if the values are no numbers.
+
+        Args:
+            attribute: as of :meth:`mean`.
+            group: as of :meth:`mean`.
+        """
         from sottovoce.results.averages import silent_number
 
         known = self.schema[attribute] if self.schema and attribute in self.schema else None
