@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Modules go to the workers in the order of their folders, so that those of many seconds and few tests are not left for the end.
 WORKERS := -n 3 --dist loadscope --no-loadscope-reorder
 
-.PHONY: setup demo test test-busy test-lowest lint bench slow lock sbom clean
+.PHONY: setup demo docs test test-busy test-lowest lint bench slow lock sbom clean
 
 UV := out/uv/bin/uv
 COMPILE = $(UV) pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
@@ -30,9 +30,12 @@ $(STAMP): pyproject.toml
 demo: setup
 	@$(BIN)/sottovoce demo --output out/demo
 
+docs: setup  # the documentation as a site that needs no server and no network
+	@$(BIN)/python -m docs.site --output out/site
+
 lint: setup
-	$(BIN)/ruff format --check src tests bench deploy
-	$(BIN)/ruff check src tests bench deploy
+	$(BIN)/ruff format --check src tests bench deploy docs/site
+	$(BIN)/ruff check src tests bench deploy docs/site
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

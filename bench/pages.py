@@ -35,7 +35,7 @@ def pages(_: Any, __: Mapping[str, Any], people: int = PEOPLE) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="sottovoce-bench-") as folder:
         url = f"sqlite:///{folder}/survey.db"
         with open_store(url) as opened:
-            opened.add_plan(plan, "a survey of many")
+            opened.add_plan(plan, sv.Texts("a survey of many"))
             for _part in range(people // len(reports)):
                 opened.append(plan, new_ids(len(reports), draws), reports)
         yield from _timed(plan, url, people)

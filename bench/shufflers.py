@@ -1,21 +1,29 @@
 """``python -m bench.shufflers``: what sealing costs a device, and what a hop does with a batch.
 
 One process and one core at a time; a figure is CPU time, so that other load on the machine adds
-little. Hops open, drop, sort and write what they pass on into a store, as the service does.
+little. Hops open, drop, sort and write what they pass on into a store, as the service does. What
+the first one's web server takes besides is measured apart, in a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import signal
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from typing import TypeVar
 
 import sottovoce as sv
 from sottovoce.device.sealing import PrivateKey, new_nonce, onion_size, seal
+from sottovoce.device.sender import Sender
 from sottovoce.ground.entropy import Seeded, System
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.shuffling import Shuffling
@@ -25,6 +33,7 @@ from sottovoce.shuffle.batch import OpenedLayers, mixed, read_batch
 from sottovoce.store.hops import BatchState, HopStore
 
 SHUFFLERS = 3
+MOST_SENT, CONNECTIONS = 5000, 16  # onions over HTTP
 USER_MILLISECONDS, USER_BYTES, HOP_SECONDS = 0.5, 256, 60.0  # goals; the last a million onions
 MILLION = 1_000_000
 T = TypeVar("T")
@@ -64,6 +73,49 @@ def hop(plan: Plan, number: int, key: PrivateKey, onions: list[bytes]) -> list[b
     return out
 
 
+def taking(plan: Plan, key: PrivateKey, onions: list[bytes], together: int) -> float:
+    """CPU seconds of a first shuffler that takes onions over HTTP, so many in a request, from when
+    its process begins to its end.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "plan.json").write_text(plan.to_json())
+        (folder / "hop.key").write_text(f"sottovoce private key 1 {key.raw.hex()}\n")
+        (folder / "hop.key").chmod(0o600)
+        command = [
+            str(Path(sys.executable).parent / "sottovoce"), "shuffler", str(folder / "plan.json"),
+            "--key", str(folder / "hop.key"), "--next", "http://127.0.0.1:1",
+            "--store", f"sqlite:///{folder}/hop.db", "--close-after", "100000", "--port", "0",
+        ]  # fmt: skip
+        before = _of_children()
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as process:
+            assert process.stdout is not None
+            url = process.stdout.readline().split()[-1]
+            with ThreadPoolExecutor(CONNECTIONS) as pool:
+                list(
+                    pool.map(
+                        lambda first: _send(url, plan, onions[first::CONNECTIONS], together),
+                        range(CONNECTIONS),
+                    )
+                )
+            process.send_signal(signal.SIGTERM)
+        return _of_children() - before
+
+
+def _of_children() -> float:
+    used = getrusage(RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _send(url: str, plan: Plan, onions: list[bytes], together: int) -> None:
+    sender = Sender(url)
+    for start in range(0, len(onions), together):
+        sender.send_onions(plan.id, onions[start : start + together])
+    sender.close()
+
+
 def measured(people: int, shufflers: int = SHUFFLERS) -> list[str]:
     """The figures, a line each."""
     plan, keys = made_plan(people, shufflers)
@@ -81,6 +133,14 @@ def measured(people: int, shufflers: int = SHUFFLERS) -> list[str]:
         _judged("user, CPU ms", seconds / people * 1000, USER_MILLISECONDS),
         _judged("user, bytes", onion_size(plan), USER_BYTES),
     ]
+    sent = onions[:MOST_SENT]
+    idle = taking(plan, keys[0], onions[:1], 1)
+    for together in (1, 100):
+        seconds = taking(plan, keys[0], sent, together) - idle
+        told.append(
+            f"{f'over HTTP, {together} in a request':<32} {_million(seconds, len(sent)):>10.3f}"
+            "   CPU s a million, of shuffler 0"
+        )
     for number in range(shufflers):
         batch = onions
         onions, seconds = timed(lambda at=number, got=batch: hop(plan, at, keys[at], got))  # type: ignore[misc]

@@ -13,7 +13,7 @@ NAMES = tuple(kind.names[0] for kind in ORACLES)
 SMALL: dict[str, dict[str, Any]] = {
     "cms": {"hashes": 2, "width": 4},
     "hcms": {"hashes": 4, "width": 4},
-    "rappor": {"cohorts": 2, "buckets": 4},
+    "rappor": {"cohorts": 2, "buckets": 3},
     "o-rappor": {"cohorts": 2, "buckets": 4},
     "o-rr": {"cohorts": 4},
 }

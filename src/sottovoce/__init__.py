@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from sottovoce.protocol.guarantee import Guarantee
     from sottovoce.protocol.plan import Plan
     from sottovoce.protocol.reports import CheckedReports, Report, Reports
+    from sottovoce.protocol.texts import Texts
     from sottovoce.questions.frequencies import Frequencies
     from sottovoce.questions.heavyhitters import HeavyHitters
     from sottovoce.questions.itemsets import TopItems, TopItemsets, rules
@@ -105,6 +106,7 @@ _HOMES = {
     "pages.survey_page": ("report", "SurveyPage"),
     "postprocessing": ("choose_postprocess", "postprocess"),
     "protocol.reports": ("CheckedReports", "Report", "Reports"),
+    "protocol.texts": ("Texts",),
     "schema": (
         "Boolean",
         "Categorical",
@@ -129,7 +131,7 @@ __all__ = [  # noqa: RUF022  (in the order of the way of the data)
     "Aggregate", "Estimate", "MarginalEstimate", "QueryEstimate", "Findings", "Table",
     "postprocess", "choose_postprocess", "query",
     "associate", "dependency_tree", "synthesize", "rules", "rake",
-    "report", "SurveyPage",
+    "report", "SurveyPage", "Texts",
     "release", "load_release", "Release",
     "amplified", "Amplified",
     "SottovoceError", "InvalidInput", "CorruptReport", "PlanMismatch", "NotEnumerable",

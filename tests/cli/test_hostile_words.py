@@ -27,7 +27,7 @@ def clean(text: str) -> bool:
 def test_info_writes_out_a_title(sottovoce: Command, files: Files) -> None:
     url = f"sqlite:///{files.folder}/survey.db"
     with open_store(url) as store:
-        store.add_plan(read_plan(files.plan), f"Colours{ESCAPES}")
+        store.add_plan(read_plan(files.plan), sv.Texts(f"Colours{ESCAPES}"))
         store.add_token(f"alice{ESCAPES}", bytes(32))
     shown = sottovoce("info", url)
     assert clean(shown.out)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import sottovoce as sv
 from sottovoce.console.surveys import read_plan
 from sottovoce.protocol.reports import Reports
 from sottovoce.store import open_store
@@ -22,7 +23,7 @@ def stores(files: Files) -> list[str]:
     urls = [f"sqlite:///{files.folder}/{name}.db" for name in ("one", "two")]
     for start, url in zip((0, 1000), urls, strict=True):
         with open_store(url) as opened:
-            opened.add_plan(plan, "Colours")
+            opened.add_plan(plan, sv.Texts("Colours"))
             for seed in range(start, start + 2000, 500):
                 opened.append(plan, ids(500, seed, seed), reports[seed : seed + 500])
     return urls

@@ -460,7 +460,7 @@ def test_a_store_of_a_series_estimates_too(here: Path, sottovoce: Command) -> No
     reports = Reports.read(here / "reports.parquet")
     ids = np.random.default_rng(1).integers(0, 256, (len(reports), 16), np.uint8)
     with open_store(url) as opened:
-        opened.add_plan(plan, "Words")
+        opened.add_plan(plan, sv.Texts("Words"))
         opened.append(plan, ids, reports)
     expected = sottovoce("estimate", here / "plan.json", here / "reports.parquet", "--json").out
     assert sottovoce("estimate", here / "plan.json", url, "--json").out == expected

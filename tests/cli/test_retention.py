@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import typer
 
+import sottovoce as sv
 from sottovoce.console.surveys import read_plan
 from sottovoce.protocol.reports import Reports
 from sottovoce.store import open_store
@@ -27,7 +28,7 @@ def store(files: Files) -> str:
     reports = Reports.read(files.reports)
     ids = np.random.default_rng(1).integers(0, 256, (len(reports), 16), dtype=np.uint8)
     with open_store(url) as opened:
-        opened.add_plan(plan, "Colours")
+        opened.add_plan(plan, sv.Texts("Colours"))
         for start in range(0, len(reports), 1000):
             opened.append(plan, ids[start : start + 1000], reports[start : start + 1000])
     return url

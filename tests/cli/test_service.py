@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+import sottovoce as sv
 from sottovoce.console.surveys import read_plan
 from sottovoce.protocol.reports import Reports
 from sottovoce.store import open_store
@@ -29,7 +30,7 @@ def store(files: Files) -> str:
         .reshape(len(reports), -1)[:, :16]
     )
     with open_store(url) as opened:
-        opened.add_plan(plan, "Colours")
+        opened.add_plan(plan, sv.Texts("Colours"))
         opened.append(plan, np.ascontiguousarray(ids), reports)
     return url
 

@@ -7,12 +7,14 @@ workers, of which Spark Connect is a part; the threads of this machine come last
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -25,6 +27,9 @@ from sottovoce.engine import spark as engine_spark
 from sottovoce.engine.jobs import fold_jobs
 from sottovoce.engine.tasks import FoldTask
 from sottovoce.ground.errors import ClusterError, CorruptReport, InvalidInput, PlanMismatch
+from sottovoce.measure import compare_oracles
+from sottovoce.protocol.report_files import stream
+from sottovoce.sending.crowd_files import write_simulated
 from tests.engine import work
 from tests.engine.cluster import Sessions, needs_spark, parent_of
 from tests.engine.commands import run_command
@@ -174,6 +179,22 @@ def test_the_command_writes_the_same_total(
         capsys, "estimate", *here, "--marginal", "a0,a1", "--engine", "spark"
     )
     assert (code, out) == run_command(capsys, "estimate", *here, "--marginal", "a0,a1")[:2]
+
+
+def test_workers_compare_methods_and_whisper(
+    engine: TaskEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("compare", "oracles", "--size", 4, "--epsilon", "1,2", "--people", 500, "--runs", 1)
+    code, out, _ = run_command(capsys, *command, "--oracles", "grr", "--json", "--engine", "spark")
+    found = [(row["epsilon"], row["measured"]) for row in json.loads(out)]
+    here = compare_oracles(["grr"], 4, ["1", "2"], 500, 1, 1)
+    assert (code, found) == (0, [(row.epsilon, row.measured) for row in here])
+    plan = plan_of("latent")
+    pq.write_table(pa.table(work.yes_or_no(0, 1000)), tmp_path / "people.parquet")
+    written = write_simulated(engine, plan, tmp_path / "people.parquet", tmp_path / "new", 5)
+    assert written == 1000
+    whispered = sv.Reports.concat(stream(tmp_path / "new"))
+    assert whispered == sv.simulate(plan, work.yes_or_no(0, 1000), seed=5)
 
 
 # -- the same workers over Spark Connect, which is all that hosted services offer

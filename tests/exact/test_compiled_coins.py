@@ -80,13 +80,14 @@ def law(monkeypatch: pytest.MonkeyPatch) -> Callable[[Oracle, int], dict[bytes, 
         for name in drawing.keys() & vars(kernel).keys():
             monkeypatch.setattr(kernel, name, drawing[name])
 
+    using: list[Entropy] = []  # what decides the way that is walked now
+    monkeypatch.setattr(draws, "in_chunks", lambda n, _, work: work(slice(0, n), using[-1]))
+    for module in ("cohorts", "sketch"):
+        monkeypatch.setattr(f"sottovoce.oracles.{module}.draws", lambda *_: Choices(using[-1]))
+
     def found(oracle: Oracle, value: int) -> dict[bytes, Fraction]:
         def one(entropy: Entropy) -> bytes:
-            monkeypatch.setattr(draws, "in_chunks", lambda n, _, work: work(slice(0, n), entropy))
-            for module in ("cohorts", "sketch"):
-                monkeypatch.setattr(
-                    f"sottovoce.oracles.{module}.draws", lambda *_: Choices(entropy)
-                )
+            using[:] = [entropy]
             return bytes(oracle.simulate([value], None)[0].tobytes())
 
         return exact_law(one, WAYS)

@@ -112,7 +112,7 @@ def collecting(
     """A collector on the store at ``url``, stopped and drained at the end."""
     store = open_store(url)
     for plan in plans:
-        store.add_plan(plan, plan.question.kind)
+        store.add_plan(plan, sv.Texts(plan.question.kind))
     chosen = Settings(**({"refresh_seconds": 0.2} | settings))
     service = SurveyService(store, chosen.refresh_seconds)
     app = make_app(service, chosen)

@@ -119,6 +119,7 @@ def test_an_export_estimates_the_same(filled: Filled, tmp_path: Path) -> None:
 def test_a_survey_is_made_answered_and_closed(tmp_path: Path) -> None:
     asked = {
         "title": "Colours",
+        "texts": {"consent": "Nothing else is kept."},
         "epsilon": "1.5",
         "people": 500,
         "schema": SCHEMA.to_json(),
@@ -133,6 +134,8 @@ def test_a_survey_is_made_answered_and_closed(tmp_path: Path) -> None:
             "1.5",
             "assigned",
         )
+        texts = {"title": "Colours", "consent": "Nothing else is kept."}
+        assert made.json["texts"] == texts
         plan = collector.ask("GET", f"/v1/plans/{made.json['id']}")
         assert sv.Plan.from_json(plan.data, id=made.json["id"]).people == 500
         empty = collector.analyst("GET", f"/v1/surveys/{made.json['id']}/estimates")
@@ -148,6 +151,7 @@ def test_a_survey_is_made_answered_and_closed(tmp_path: Path) -> None:
             ({"schema": {}}, "schema"),
             ({"schema": {"x": {"kind": "ordinal", "low": 5, "high": 1}}}, "high"),
             ({"title": "x" * 300}, "title"),
+            ({"texts": {"language": "la"}}, "language"),
             ({"more": 1}, "more"),
         ):
             wrong = collector.analyst("POST", "/v1/surveys", asked | change)

@@ -65,7 +65,7 @@ def test_two_collectors_count_once(cluster: Cluster) -> None:
 def test_a_survey_made_at_one_collector_is_known_to_the_other(cluster: Cluster) -> None:
     url = cluster.fresh_url()
     with collecting(url, ()) as one, collecting(url, ()) as two:
-        one.service.create(PLAN, "colours")
+        one.service.create(PLAN, sv.Texts("colours"))
         assert two.ask("GET", f"/v1/plans/{PLAN.id}").data == PLAN.to_json().encode()
         assert two.post(write_json(new_id(), sv.Client(PLAN).report(RECORD))).status == 200
         two.service.close(PLAN.id)

@@ -150,7 +150,7 @@ def test_new_reports_are_read_and_sums_are_enough_without_public_columns(
 
     with open_store(url) as store:
         for plan, sql in ((PLAN, SUMS), (BARE, count)):
-            store.add_plan(plan, "")
+            store.add_plan(plan)
             people = {name: plans.truth()[name][:600] for name in plan.schema}
             reports = sv.simulate(plan, people, seed=3)
             for heard in (reports[:400], reports[400:]):

@@ -60,7 +60,7 @@ def test_a_collector_says_at_its_start_which_surveys_will_hear_nobody(survey: St
         "closed": shuffled_plan([], people=301),
     }
     for name, plan in plans.items():
-        survey.add_plan(plan, name)
+        survey.add_plan(plan, sv.Texts(name))
     survey.close_survey(plans["closed"].id)
 
     def told(key: str | None, *, has_pages: bool, shuffler: str | None = None) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+import sottovoce as sv
 from sottovoce.ground.errors import InvalidInput, SottovoceError, StoreError
 from sottovoce.store import Outcome, Restored, Store, backup, id_index, open_store, restore
 from sottovoce.store import backups as module
@@ -43,7 +44,7 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Fresh:
 def filled(store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setattr(id_index, "RUN", 70)
     for of in (plan(), marginals()):
-        store.add_plan(of, f"a title, {of.question.kind}")
+        store.add_plan(of, sv.Texts(f"a title, {of.question.kind}", consent="We ask you."))
     for seed in range(4):
         store.append(plan(), ids(50, seed), reports(50, seed))
         store.append(marginals(), ids(50, seed, minute=1), reports(50, seed, marginals()))
@@ -311,7 +312,7 @@ def test_an_older_backup_takes_back_what_a_running_collector_holds(
     [
         "UPDATE parts SET payload = zeroblob(length(payload))",
         "DELETE FROM parts WHERE seq = (SELECT max(seq) FROM parts)",
-        "UPDATE plans SET title = 'another'",
+        "UPDATE plans SET texts = '{}'",
         "UPDATE tokens SET scope = 'manage'",
         "UPDATE settings SET value = zeroblob(32) WHERE name = 'signing key'",
         "DELETE FROM plans WHERE number = 1",
@@ -327,7 +328,7 @@ def test_a_backup_that_was_changed_is_refused(
 ) -> None:
     file = tmp_path / "backup.db"
     with open_store(f"sqlite:///{tmp_path}/survey.db") as store:
-        store.add_plan(plan(), "a title")
+        store.add_plan(plan(), sv.Texts("a title"))
         store.add_plan(marginals())
         store.append(plan(), ids(50), reports(50))
         store.append(plan(), ids(50, 2), reports(50, 2))
@@ -384,7 +385,7 @@ def test_a_backup_is_good_where_python_knows_other_characters(
     title = "Humeur à \U0001fae8"
     file = tmp_path / "backup.db"
     with open_store(f"sqlite:///{tmp_path}/survey.db") as store:
-        store.add_plan(plan(), title)
+        store.add_plan(plan(), sv.Texts(title))
         backup(store, file)
     monkeypatch.setattr(module, "repr", ascii, raising=False)
     with open_store(f"sqlite:///{tmp_path}/other.db") as other:

@@ -44,9 +44,10 @@ def all_of(
 
 def test_plans_are_kept_byte_for_byte(url: str) -> None:
     with open_store(url) as store:
-        store.add_plan(plan("x"), "How are you?")
+        texts = sv.Texts("How are you?", consent="Yes?", questions={"x": "Well?"})
+        store.add_plan(plan("x"), texts)
         store.add_plan(plan("y"))
-        store.add_plan(plan("x"), "another title")  # again: no change
+        store.add_plan(plan("x"), sv.Texts("another title"))  # again: no change
     with open_store(url) as store:
         first, second = store.entries()
         assert first.plan.to_json() == plan("x").to_json()
@@ -108,7 +109,7 @@ def test_a_closed_survey_takes_no_more(store: Store) -> None:
 @pytest.mark.parametrize("title", ["a\0b", "\ud800"])
 def test_titles_are_text(store: Store, title: str) -> None:
     with pytest.raises(InvalidInput, match="title must"):
-        store.add_plan(plan(), title)
+        store.add_plan(plan(), sv.Texts(title))
 
 
 # -- appending

@@ -78,7 +78,7 @@ def test_nothing_of_it_is_left_in_the_files(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/survey.db"
     with open_store(url) as store:
         for of in (plan(), marginals()):
-            store.add_plan(of, "a title of its own" if of is plan() else "")
+            store.add_plan(of, sv.Texts("a title of its own" if of is plan() else ""))
             store.append(of, ids(3000, minute=of is plan()), reports(3000, of=of))
         store.rebuild(plan())
         damage(url, "payload", 7)

@@ -59,10 +59,11 @@ class Collector:
         **options: Any,
     ) -> Plan:
         """A new survey over the usual attributes."""
+        texts = options.pop("texts", sv.Texts(title))
         plan = sv.plan(
             options.pop("schema", SCHEMA), question, epsilon=epsilon, people=people, **options
         )
-        self.service.create(plan, title)
+        self.service.create(plan, texts)
         return plan
 
     def hear(self, plan: Plan, people: int, seed: int = 1) -> None:

@@ -41,3 +41,12 @@ def drawn(collector: Collector) -> Plan:
 
     until(is_drawn)
     return plan
+
+
+@pytest.fixture(scope="module")
+def browser(collector: Collector) -> Iterator[httpx.Client]:
+    """Somebody at this computer, whose forms say where they come from."""
+    with httpx.Client(
+        base_url=collector.studio, headers={"Origin": collector.url}, timeout=HANG
+    ) as client:
+        yield client

@@ -50,7 +50,7 @@ def make(page: Any, collector: Collector) -> None:
         if place:
             page.get_by_role("button", name="Add an attribute").click()
         row = page.locator("fieldset.attribute").nth(place)
-        row.get_by_label("Name or question").fill(name)
+        row.get_by_label("Name, in a word or two").fill(name)
         row.get_by_label("Kind").select_option(label=kind)
         for label, value in options.items():
             row.get_by_label(label).fill(value)

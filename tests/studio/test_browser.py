@@ -88,10 +88,13 @@ def test_a_survey_is_made_answered_and_watched(chromium: Any, collector: Collect
     with visitor(chromium) as (page, _):
         page.goto(f"{collector.studio}/new")
         page.get_by_label("Title").fill("Smoking")
-        page.get_by_label("Name or question").fill("smoker")
+        page.get_by_label("Name, in a word or two").fill("smoker")
+        page.get_by_label("The question that people read").fill("Fumez-vous ?")
+        page.get_by_label("What they agree to").fill("Nous ne gardons rien d'autre.")
+        page.get_by_label("Language of their page").select_option(label="Français")
         page.get_by_role("button", name="Add an attribute").click()
         row = page.get_by_role("group", name="Attribute 2")
-        row.get_by_label("Name or question").fill("drinks")
+        row.get_by_label("Name, in a word or two").fill("drinks")
         row.get_by_label("Kind").select_option(label="one of a list")
         row.get_by_label("Values").fill("never, weekly, daily")
         page.get_by_label("Epsilon").fill("2")
@@ -105,10 +108,23 @@ def test_a_survey_is_made_answered_and_watched(chromium: Any, collector: Collect
         link = page.locator(".link a").get_attribute("href")
         plan = collector.service.survey(page.url.rsplit("/", 1)[-1]).plan
         assert list(plan.schema) == ["smoker", "drinks"]
+        none = "ne se prononce pas"  # offered unless somebody wants otherwise
+        assert list(plan.schema["smoker"].labels()) == [True, False, none]
+        assert plan.schema["drinks"].other == none
         with visitor(chromium) as (person, _):
             person.goto(link)
-            draw(person, ONE)
+            assert person.evaluate("document.documentElement.lang") == "fr"
+            assert person.get_by_text("Nous ne gardons rien d'autre.").is_visible()
+            assert not person.locator("#answers").is_visible()
+            person.get_by_role("button", name="Je suis d'accord").click()
+            assert person.evaluate("document.activeElement.id") == "answers-title"
+            person.get_by_role("group", name="Fumez-vous ?").get_by_label("Oui").check()
+            person.locator("#draw").click()  # with a question left out
+            assert "laissé de côté : drinks" in person.locator("#unanswered").text_content()
+            assert not person.locator("#whisper").is_visible()
+            person.locator("#draw").click()
             person.locator("#thanks").wait_for()
+            assert person.locator("#questions").text_content() in ("", "smoker: Fumez-vous ?")
             assert person.evaluate("document.activeElement.id") == "thanks-title"
             assert len(person.locator("#sent-id").text_content()) == 32
         page.locator("#count", has_text="1").wait_for()
@@ -373,7 +389,7 @@ def test_all_of_it_works_by_keyboard(chromium: Any, collector: Collector) -> Non
         page.locator("#thanks").wait_for()
         until(lambda: page.evaluate("document.activeElement.id") == "thanks-title")
         page.goto(f"{collector.studio}/new")
-        page.get_by_label("Name or question").focus()
+        page.get_by_label("Name, in a word or two").focus()
         page.keyboard.type("pet")
         while page.evaluate("document.activeElement.id") != "add":
             press("Tab")

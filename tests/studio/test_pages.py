@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
-from typing import Any
 
 import httpx
 import pyarrow.parquet as pq
@@ -14,43 +12,16 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.analysis.sums import sum_of
-from sottovoce.device.sealing import PrivateKey
 from sottovoce.protocol.plan import Plan
-from sottovoce.questions.prediction import points
 from sottovoce.service import estimate_cache
 from sottovoce.service.serialized import kept_in
 from sottovoce.studio import background_jobs
 from sottovoce.studio.page_context import PAGE_POLICY
-from tests.studio.collectors import HOPS, Collector
+from tests.studio.collectors import Collector
 from tests.studio.conftest import CHARTS
-from tests.waiting import HANG, until
+from tests.waiting import until
 
 LONGEST = 0.3  # seconds that a page may wait for others
-ROWS = {
-    "name": ["smoker", "drinks", "age"],
-    "kind": ["boolean", "categorical", "ordinal"],
-    "values": ["", "never, weekly, daily", ""],
-    "low": ["", "", "18"],
-    "high": ["", "", "97"],
-    "bins": ["", "", "4"],
-}
-FORM = {
-    **ROWS,
-    "title": "Habits",
-    "learn": "tables",
-    "up_to": "2",
-    "epsilon": "1.0",
-    "people": "10,000",
-}
-
-
-@pytest.fixture(scope="module")
-def browser(collector: Collector) -> Iterator[httpx.Client]:
-    """Somebody at this computer, whose forms say where they come from."""
-    with httpx.Client(
-        base_url=collector.studio, headers={"Origin": collector.url}, timeout=HANG
-    ) as client:
-        yield client
 
 
 def test_the_first_page_lists_surveys_and_the_root_leads_there(
@@ -65,7 +36,17 @@ def test_the_first_page_lists_surveys_and_the_root_leads_there(
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/new", "/login", "/take/{id}", "/watch/{id}", "/watch/{id}/table", "/nowhere"]
+    "path",
+    [
+        "/",
+        "/new",
+        "/login",
+        "/take/{id}",
+        "/watch/{id}",
+        "/watch/{id}/table",
+        "/watch/{id}/groups",
+        "/nowhere",
+    ],
 )
 def test_every_page_is_well_made(
     collector: Collector, browser: httpx.Client, drawn: Plan, path: str
@@ -87,151 +68,6 @@ def test_every_page_is_well_made(
     assert not re.findall(r"\son\w+=", text)
     assert not re.findall(r"\sstyle=", text)
     assert not re.findall(r'(?:src|href)="(?:https?:)?//(?!127\.0\.0\.1)', text)
-
-
-def test_a_form_becomes_the_survey_that_it_describes(
-    collector: Collector, browser: httpx.Client
-) -> None:
-    answer = browser.post("/new", data=FORM)
-    assert answer.status_code == 303
-    made = collector.service.survey(answer.headers["location"].rsplit("/", 1)[-1])
-    schema = sv.Schema(
-        smoker=sv.Boolean(),
-        drinks=sv.Categorical(["never", "weekly", "daily"]),
-        age=sv.Ordinal(18, 97, bins=4),
-    )
-    assert made.entry.title == "Habits"
-    assert made.plan == sv.plan(
-        schema,
-        sv.Marginals(up_to=2, attributes=["smoker", "drinks", "age"]),
-        epsilon="1.0",
-        people=10_000,
-    )
-    again = browser.post("/new", data=FORM)
-    assert again.status_code == 409
-    assert f"/watch/{made.plan.id}" in again.text
-
-
-@pytest.mark.parametrize(
-    ("change", "rule"),
-    [
-        ({"people": "many"}, "People must be a whole number"),
-        ({"epsilon": "0"}, "psilon"),
-        ({"up_to": "4"}, "Attributes together (4) must be 1 to the number of attributes (3)"),
-        (
-            {
-                "name": ["", "", ""],
-                "values": [""] * 3,
-                "low": [""] * 3,
-                "high": [""] * 3,
-                "bins": [""] * 3,
-            },
-            "at least one",
-        ),
-        ({"name": ["a", "a", "b"]}, "names must be different"),
-        ({"values": ["", "only", ""]}, "at least 2"),
-        ({"low": ["", "", "old"]}, "lowest must be a whole number"),
-        (
-            {
-                "kind": ["ordinal", "boolean", "ordinal"],
-                "low": ["1"] * 3,
-                "high": ["2000"] * 3,
-                "bins": [""] * 3,
-            },
-            "Values (4,000,000) must be at most 1,048,576 in a survey that is made over HTTP",
-        ),
-        ({"kind": ["boolean", "categorical", "song"]}, "must be one of"),
-        ({"kind": ["boolean", "categorical", "text"]}, "learn what is popular"),
-        ({"learn": "popular"}, "asked of one attribute"),
-        ({"learn": "fortunes"}, "must be frequencies, tables or popular"),
-        ({"coin": "thrown"}, "must be one of"),
-        ({"title": "x" * 201}, "at most 200"),
-    ],
-)
-def test_a_wrong_form_comes_back_with_what_is_wrong(
-    browser: httpx.Client, change: dict[str, Any], rule: str
-) -> None:
-    answer = browser.post("/new", data={**FORM, **change})
-    assert answer.status_code == 422
-    alert = re.search(r'role="alert">(.*?)</p>', answer.text, re.S)
-    assert alert
-    assert rule in alert[1].replace("&#39;", "'")
-    # nothing typed is lost
-    assert 'value="never, weekly, daily"' in answer.text or "values" in change
-
-
-def test_the_preview_predicts_what_the_plan_says(browser: httpx.Client) -> None:
-    found = browser.post("/new/preview", data=FORM).json()
-    assert found["wrong"] is None
-    shares, pairs = found["errors"]
-    assert (shares["kind"], pairs["kind"]) == ("shares", "pairs")
-    assert found["error"] == shares["worst_error"]  # what is called the error of a share is one
-    for figure in (shares, pairs):
-        assert f"{figure['what']} +- {points(figure['error'])} points" in found["words"]
-    assert found["reach"] == pytest.approx(1.96 * found["error"])
-    (promise,) = found["promises"]
-    assert promise["guess"] == pytest.approx(0.731, abs=1e-3)
-    assert f"Method: {found['method']} " in found["words"]
-    assert found["method"] not in [each["what"] for each in found["others"]]
-    wrong = browser.post("/new/preview", data={**FORM, "people": "0"}).json()
-    assert "people" in wrong["wrong"]
-
-
-def test_a_shuffled_survey_says_three_things_at_once(browser: httpx.Client) -> None:
-    hops = "\n".join([digits * 32 for digits in ("1b", "2D")])
-    shuffled = {**FORM, "trust": "shuffled", "delta": "1e-6", "hops": hops}
-    found = browser.post("/new/preview", data=shuffled).json()
-    assert found["wrong"] is None
-    local = browser.post("/new/preview", data=FORM).json()
-    assert found["error"] < local["error"] / 3
-    guesses = [promise["guess"] for promise in found["promises"]]
-    assert guesses[0] == pytest.approx(0.731, abs=1e-3)
-    assert guesses[0] < guesses[1] == guesses[2]  # there are no fakes
-    assert "Shuffled by 1" in found["words"]
-    for change, rule in (({"delta": "1"}, "delta (1"), ({"hops": "ab"}, "hops")):
-        assert rule in browser.post("/new/preview", data={**shuffled, **change}).json()["wrong"]
-    page = browser.post("/new", data={**shuffled, "hops": "ab"})
-    assert page.status_code == 422
-    assert 'value="shuffled" checked' in page.text
-
-
-@pytest.mark.parametrize(
-    ("hops", "rule"),
-    [
-        ([], "needs the public keys of its shufflers"),
-        ([HOPS[0], HOPS[1]], "the last key must be this collector&#39;s"),
-    ],
-)
-def test_a_shuffled_survey_that_would_hear_nobody_is_not_made(
-    browser: httpx.Client, hops: list[PrivateKey], rule: str
-) -> None:
-    keys = " ".join(key.public for key in hops)
-    shuffled = {**FORM, "people": "18000", "trust": "shuffled", "delta": "1e-6", "hops": keys}
-    found = browser.post("/new/preview", data=shuffled).json()
-    assert found["wrong"] is None  # it is planned while the keys are not there yet
-    assert rule.replace("&#39;", "'") in found["unheard"]
-    page = browser.post("/new", data=shuffled)
-    assert page.status_code == 422
-    assert rule in page.text
-    assert browser.post("/new/preview", data=FORM).json()["unheard"] is None
-
-
-def test_the_page_of_a_shuffled_survey_says_who_is_trusted(browser: httpx.Client) -> None:
-    hops = " ".join(key.public for key in HOPS)
-    shuffled = {**FORM, "people": "19000", "trust": "shuffled", "delta": "1e-6", "hops": hops}
-    page = browser.post("/new", data=shuffled, follow_redirects=True).text
-    promised = page[page.index('id="promises"') :]
-    for words in (
-        "for the analyst (epsilon 1,",
-        "for the analyst with everybody else",
-        "for the analyst with all shufflers",
-        "people's reports are never opened",
-    ):
-        assert words in promised
-    assert "epsilon 1 shuffled" in page
-    assert "Trusted with answers: nobody" not in page
-    assert "Nobody can take part with this link yet" in page
-    assert "Shuffled reports all come at once" in page
 
 
 def test_before_anybody_was_heard(collector: Collector, browser: httpx.Client) -> None:

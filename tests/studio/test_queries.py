@@ -29,7 +29,7 @@ PLAN = plans.plan("hdg", EPSILON)
 
 @pytest.fixture(scope="module")
 def browser(collector: Collector) -> Iterator[httpx.Client]:
-    collector.service.create(PLAN, "The <b>shop</b>")
+    collector.service.create(PLAN, sv.Texts("The <b>shop</b>"))
     fresh = b"".join(new_id() for _ in range(plans.PEOPLE))
     ids = np.frombuffer(fresh, np.uint8).reshape(-1, 16)
     collector.service.store.append(PLAN, ids, plans.reports("hdg", EPSILON))

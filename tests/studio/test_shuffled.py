@@ -120,7 +120,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory, shuffler: Shuffler) -> Iter
 
 def created(collector: Collector, people: int, fakes: int = 0) -> Plan:
     plan = shuffled_plan(HOPS, people=people, fakes=fakes)
-    collector.service.create(plan, "What our town drinks")
+    collector.service.create(plan, sv.Texts("What our town drinks"))
     return plan
 
 
@@ -219,7 +219,7 @@ def test_three_promises_are_told_before_anything_is_sent(chromium: Any, studio: 
         trust="shuffled",
         hops=[key.public for key in HOPS],
     )
-    studio.service.create(plan, "What our town drinks")
+    studio.service.create(plan, sv.Texts("What our town drinks"))
     with visitor(chromium) as (page, log):
         open_take(page, studio, plan)
         promises = page.locator("#promises li").all_text_contents()

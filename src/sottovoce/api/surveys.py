@@ -14,14 +14,17 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.plan import COINS, Plan
 from sottovoce.protocol.question_forms import QUESTIONS
 from sottovoce.protocol.terms import LOCAL
+from sottovoce.protocol.texts import Texts
 from sottovoce.questions.base import Question, are_names
 from sottovoce.questions.outside import BROUGHT_QUESTIONS
-from sottovoce.schema import Schema
+from sottovoce.schema import Attribute, Schema
+from sottovoce.schema.missing import with_missing
 
 SURVEY_PARTS = ("epsilon", "people", "schema", "question")
 SHUFFLED_PARTS = ("delta", "cap", "fakes", "least", "hops")  # that only shuffled plans have
-MORE_PARTS = ("title", "coin", "public", "trust", *SHUFFLED_PARTS)  # that may be left out
-LONGEST_TITLE = 200
+MORE_PARTS = ("title", "texts", "coin", "public", "trust", *SHUFFLED_PARTS)  # may be left out
+ATTRIBUTE_TEXT = "question"  # beside an attribute: how people are asked for it
+MISSING = "missing"  # beside an attribute: the answer of people who give none
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Survey:
     question: Question
     epsilon: Any
     people: int
-    title: str = ""
+    texts: Texts = field(default_factory=Texts)
     coin: str = COINS[0]
     public: tuple[str, ...] = ()
     trust: str = LOCAL
@@ -48,8 +51,9 @@ class Survey:
     def parse(cls, body: Mapping[str, Any], where: str = "survey") -> Survey:
         """Read ``epsilon``, ``people``, ``schema`` and ``question``.
 
-        ``title``, ``coin``, ``public`` and ``trust`` may be there too, and with
-        ``trust = "shuffled"`` what :func:`sottovoce.plan` takes for it.
+        ``title``, ``texts``, ``coin``, ``public`` and ``trust`` may be there too, with
+        ``trust = "shuffled"`` what :func:`sottovoce.plan` takes for it, and beside an attribute
+        its ``question`` and the answer of people who give none (``missing``).
         """
         for part in SURVEY_PARTS:
             if part not in body:
@@ -61,10 +65,8 @@ class Survey:
             )
         if not isinstance(body["question"], dict):
             raise InvalidInput(f"{where}: question must be a table, written [question]")
-        title = body.get("title", "")
-        if not isinstance(title, str) or len(title) > LONGEST_TITLE:
-            raise InvalidInput(f"{where}: title must be text of at most {LONGEST_TITLE} characters")
         schema, question = parse_schema(body["schema"], where), parse_question(body["question"])
+        texts = parse_texts(body, where)
         public = body.get("public", [])
         if not are_names(public):
             raise InvalidInput(f'{where}: public must be a list of names, such as ["state"]')
@@ -76,7 +78,7 @@ class Survey:
             question,
             body["epsilon"],
             body["people"],
-            title,
+            texts,
             body.get("coin", COINS[0]),
             tuple(public),
             body.get("trust", LOCAL),
@@ -106,7 +108,44 @@ def parse_schema(body: Any, where: str) -> Schema:
             raise InvalidInput(
                 f"{where}: attribute {name!r} must be a table, written [schema.{name}]"
             )
-    return Schema.from_json(body)
+    plain = {
+        name: {key: part for key, part in attribute.items() if key not in (ATTRIBUTE_TEXT, MISSING)}
+        for name, attribute in body.items()
+    }
+    schema = Schema.from_json(plain)
+    asked = {name: body[name][MISSING] for name in body if MISSING in body[name]}
+    return Schema(
+        **{
+            name: _answerable(name, attribute, asked[name]) if name in asked else attribute
+            for name, attribute in schema.items()
+        }
+    )
+
+
+def _answerable(name: str, attribute: Attribute, missing: Any) -> Attribute:
+    """An attribute with the answer of people who give none."""
+    try:
+        return with_missing(attribute, missing)
+    except InvalidInput as wrong:
+        raise InvalidInput(f"attribute {name!r}: {wrong}") from None
+
+
+def parse_texts(body: Mapping[str, Any], where: str = "survey") -> Texts:
+    """What a survey says to people: its ``title`` and ``texts``, each attribute's ``question``."""
+    texts = body.get("texts", {})
+    if not isinstance(texts, dict):
+        raise InvalidInput(f"{where}: texts must be a table, written [texts]")
+    if body.get("title") and "title" in texts:
+        raise InvalidInput(f"{where}: title is given twice, by itself and among the texts")
+    questions = {
+        name: attribute[ATTRIBUTE_TEXT]
+        for name, attribute in body["schema"].items()
+        if ATTRIBUTE_TEXT in attribute
+    }
+    if "questions" in texts:
+        raise InvalidInput(f"{where}: questions stand beside their attributes, as question = ...")
+    own = {"title": body["title"]} if body.get("title") else {}
+    return Texts.parse({**texts, **own, "questions": questions}, where)
 
 
 def parse_question(body: Mapping[str, Any]) -> Question:

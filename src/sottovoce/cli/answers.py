@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sottovoce.analysis.raking import Raked
     from sottovoce.protocol.guarantee import Guarantee
     from sottovoce.protocol.plan import Plan
+    from sottovoce.protocol.texts import Texts
     from sottovoce.results.cells import Mark
     from sottovoce.results.estimate import Estimate, Table
 
@@ -192,6 +193,7 @@ def popular(
     plot: Path | None,
     with_tree: bool,
     following: Path | None,
+    texts: Texts,
     files: TableFiles,
     refused: Mapping[str, object],
 ) -> None:
@@ -210,7 +212,7 @@ def popular(
     if following is not None:
         if after is None:
             raise InvalidInput("next: there is no further round; this estimate is the last word")
-        write_plan(after, following)
+        write_plan(after, following, texts.following(after) if texts else texts)
     files.write(made, list(found.tables.values()), level, found.marks)
     if plot is not None:
         save(found.chart(with_prefixes=with_tree), str(plot))

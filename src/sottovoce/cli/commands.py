@@ -13,6 +13,7 @@ import typer
 from sottovoce import __version__
 from sottovoce.cli.engines import EngineName, Master
 from sottovoce.cli.examples import EXAMPLES
+from sottovoce.console.reading import LOCAL_ENGINE
 from sottovoce.console.screen import say, says_all
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import json_visible
@@ -122,13 +123,14 @@ def plan(
     Or, for tables of any two attributes, kind = "marginals" and up_to = 2; the ranking of methods
     is then printed too.
     """
-    from sottovoce.console.surveys import planner_ranking, ranking_json, read_survey
+    from sottovoce.console.surveys import planner_ranking, ranking_json, read_parts
 
-    made = read_survey(survey)
+    asked = read_parts(survey)
+    made = asked.plan()
     if output is not None:
         from sottovoce.console.writing import write_plan
 
-        write_plan(made, output)
+        write_plan(made, output, asked.texts)
     ranks = planner_ranking(made)
     if as_json:
         print_json(describe(made) | ranking_json(made, ranks))
@@ -140,7 +142,10 @@ def plan(
         console().print(ranking_table(ranks, made.question.ranked))
     typer.echo(f"Id: {made.id}")
     if output is not None:
-        typer.echo(f"Written: {output}")
+        from sottovoce.console.writing import texts_file
+
+        texts = f", and what it says to people: {texts_file(output)}" if asked.texts else ""
+        typer.echo(f"Written: {output}{texts}")
 
 
 def describe(made: Plan) -> dict[str, Any]:
@@ -235,7 +240,7 @@ def estimate(
         Path | None, typer.Option(metavar="FILE", help="Tables as Excel, a sheet for each.")
     ] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    engine: EngineName = "local",
+    engine: EngineName = LOCAL_ENGINE,
     master: Master = None,
     plan_id: PlanId = None,
     quiet: Quiet = False,
@@ -257,7 +262,7 @@ def estimate(
     # popular values, in rounds
     """
     from sottovoce.cli import answers
-    from sottovoce.console.surveys import read_plan
+    from sottovoce.console.surveys import read_plan, read_texts
     from sottovoce.engine import open_engine
 
     if not 0 < level < 1:
@@ -273,7 +278,7 @@ def estimate(
             refused = {"postprocess": postprocess, "marginal": marginal, "k": k}
             refused |= {"sum": sums, "decoder": decoder}
             how: dict[str, Any] = {"plot": plot, "with_tree": tree, "files": files}
-            how["following"] = following
+            how |= {"following": following, "texts": read_texts(plan_file, made)}
             answers.popular(made, found, level=level, as_json=as_json, refused=refused, **how)
             return
         if tree or following is not None:

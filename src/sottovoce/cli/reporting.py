@@ -31,7 +31,7 @@ def report(
         typer.Option(metavar="FILE", help="Print it to this PDF too, by a Chromium that is here."),
     ] = None,
     title: Annotated[
-        str | None, typer.Option(help="The heading; by default what was asked about.")
+        str | None, typer.Option(help="The heading; by default the survey's title.")
     ] = None,
     rake: Rake = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
@@ -50,7 +50,8 @@ def report(
     Example:  sottovoce report plan.json sqlite:///survey.db -o report.html --pdf report.pdf
     """
     from sottovoce.cli.answers import listened
-    from sottovoce.console.surveys import read_plan
+    from sottovoce.console.reading import stored_texts
+    from sottovoce.console.surveys import read_plan, read_texts
     from sottovoce.pages.pdf import find_browser, write_pdf
     from sottovoce.pages.survey_page import report as survey_report
 
@@ -59,7 +60,9 @@ def report(
     if pdf is not None:
         find_browser()  # before anything takes long
     made = read_plan(plan_file, plan_id)
-    page = survey_report(made, listened(made, reports, rake, quiet), title=title, level=level)
+    texts = read_texts(plan_file, made) or stored_texts(made, reports)
+    total = listened(made, reports, rake, quiet)
+    page = survey_report(made, total, title=title, texts=texts, level=level)
     page.write(output)
     if pdf is not None:
         write_pdf(page.html, pdf)

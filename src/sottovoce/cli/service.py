@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -197,7 +198,8 @@ def _run(
         notes_on_surveys,
         opened_batches,
     )
-    from sottovoce.console.surveys import read_plan
+    from sottovoce.console.surveys import read_plan, read_texts
+    from sottovoce.protocol.texts import LONGEST_TITLE
     from sottovoce.service.app import make_app
     from sottovoce.service.certificates import Certificate
     from sottovoce.service.server import run
@@ -220,7 +222,9 @@ def _run(
     store = open_store(url)
     try:
         for path, each in zip(plans, made, strict=True):
-            store.add_plan(each, path.stem)
+            texts = read_texts(path, each)
+            named = texts if texts.title else replace(texts, title=path.stem[:LONGEST_TITLE])
+            store.add_plan(each, named)
         service = SurveyService(
             store, settings.refresh_seconds, settings.most_values, settings.most_attributes, public
         )

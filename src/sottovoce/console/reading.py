@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sottovoce.engine import TaskEngine
     from sottovoce.protocol.plan import Plan
     from sottovoce.protocol.reports import Reports
+    from sottovoce.protocol.texts import Texts
 
 LOCAL_ENGINE = "local"
 
@@ -27,7 +28,7 @@ def heard(made: Plan, source: str, quiet: bool, engine: TaskEngine | None = None
     from sottovoce.engine import LocalEngine
 
     workers = LocalEngine() if engine is None else engine
-    _check_source(source, workers.name)
+    check_sources([source], workers.name)
     return _heard(made, source, quiet, workers, workers.asked)
 
 
@@ -41,21 +42,39 @@ def heard_all(made: Plan, sources: Sequence[str], quiet: bool, engine: TaskEngin
 
 def check_sources(sources: Sequence[str], engine: str) -> None:
     """Refuse places that would count twice, or that an engine of this name cannot fold."""
-    from sottovoce.protocol.report_places import shown
+    from sottovoce.protocol.report_places import place_of, shown
 
-    before = set()
+    before: dict[str, str] = {}  # by which source a file was given
     for source in sources:
-        if (place := _settled(source)) in before:
-            raise InvalidInput(f"reports ({shown(source)}) must be given once, or they count twice")
-        before.add(place)
+        place_of(source)  # refuses what is no URL
         _check_source(source, engine)
+        for place in _places(source, alone=len(sources) == 1):
+            settled = _settled(str(place))
+            if settled in before:
+                first = shown(before[settled])
+                within = "" if shown(place) == shown(source) == first else f", by {first}"
+                raise InvalidInput(
+                    f"reports ({shown(place)}) must be given once{within}, or they count twice"
+                )
+            before[settled] = source
+
+
+def _places(source: str, alone: bool) -> Sequence[Any]:
+    """The files of a source of reports; whatever else it is, itself."""
+    from sottovoce.protocol.report_files import report_paths
+
+    if (alone and "://" in source) or not _is_files(source):
+        return [source]
+    return report_paths(source, None)
 
 
 def _settled(source: str) -> str:
-    """A source however its path is written."""
-    parts = urlsplit(source) if source.startswith("file://") else None
+    """A source however its path is written, through links; of a URL what names the file."""
+    from sottovoce.protocol.report_places import shown
+
+    parts = urlsplit(source) if source.startswith(("file://", "sqlite://")) else None
     if parts is None and "://" in source:
-        return source
+        return unquote(shown(source))
     return str(Path(source if parts is None else unquote(parts.path)).resolve())
 
 
@@ -94,6 +113,19 @@ def _is_files(source: str) -> bool:
     from sottovoce.store.urls import is_store
 
     return not is_store(source) and not is_total(source) and not _is_of_totals(source)
+
+
+def stored_texts(plan: Plan, source: str) -> Texts:
+    """What a survey says to people, if its reports are in a store."""
+    from sottovoce.protocol.texts import NO_TEXTS
+    from sottovoce.store.urls import is_store
+
+    if not is_store(source):
+        return NO_TEXTS
+    from sottovoce.store import open_store
+
+    with open_store(source, create=False) as store:
+        return store.entry(plan.id).texts
 
 
 def _is_of_totals(source: str) -> bool:

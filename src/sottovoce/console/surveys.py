@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,15 +19,11 @@ if TYPE_CHECKING:
     from sottovoce.oracles import Oracle
     from sottovoce.protocol.encodings import Ask
     from sottovoce.protocol.plan import Plan
+    from sottovoce.protocol.texts import Texts
     from sottovoce.questions.prediction import Rank
     from sottovoce.schema import Schema
 
 MOST_AUDITED = 16  # asks of a plan that are audited one by one; of more, each different oracle once
-
-
-def read_survey(path: Path) -> Plan:
-    """The plan of a survey file."""
-    return read_parts(path).plan()
 
 
 def read_parts(path: Path) -> Survey:
@@ -76,6 +73,24 @@ def read_plan(path: Path, id: str | None = None) -> Plan:
     made = Plan.from_json(path.read_bytes(), id)
     _ = made.question  # refused now, if it does not derive the plan
     return made
+
+
+def read_texts(path: Path, made: Plan) -> Texts:
+    """What a plan that was read from a file says to people, as it lies beside it."""
+    from sottovoce.console.writing import texts_file
+    from sottovoce.protocol.texts import NO_TEXTS, Texts
+
+    beside = texts_file(path)
+    if not beside.is_file():
+        return NO_TEXTS
+    try:
+        body = json.loads(beside.read_text("utf-8"))
+        of = body.pop("plan")
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
+        raise InvalidInput(f"texts ({beside}): no file that `sottovoce plan` wrote") from None
+    if of != made.id:
+        raise InvalidInput(f"texts ({beside}): they belong to another plan; move them away")
+    return Texts.parse(body, f"texts ({beside})")
 
 
 def _read_derived(path: Path) -> Plan:

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.files import replacing
+from sottovoce.protocol.texts import NO_TEXTS
 
 if TYPE_CHECKING:
+    from sottovoce.engine import TaskEngine
     from sottovoce.protocol.plan import Plan
+    from sottovoce.protocol.texts import Texts
     from sottovoce.sending.people import PeopleFileOptions
 
 
-def write_plan(made: Plan, output: Path) -> None:
-    """The plan's own bytes, whole or not there."""
+def texts_file(plan_file: Path) -> Path:
+    """Where a plan's texts lie: beside it, since they are no part of it.
+
+    >>> texts_file(Path("here/plan.json")).as_posix()
+    'here/plan.texts.json'
+    """
+    return plan_file.with_name(f"{plan_file.stem}.texts.json")
+
+
+def write_plan(made: Plan, output: Path, texts: Texts = NO_TEXTS) -> None:
+    """The plan's own bytes, whole or not there; beside them what it says to people."""
+    beside = texts_file(output)
+    if texts:
+        told = {"plan": made.id, **texts.to_json()}
+        with replacing(beside) as draft:
+            draft.write_text(json.dumps(told, ensure_ascii=False, indent=2) + "\n", "utf-8")
     with replacing(output) as draft:
         draft.write_bytes(made.to_json().encode())
+    if not texts:
+        beside.unlink(missing_ok=True)  # those of the plan that lay here before
 
 
 def write_whispers(
@@ -40,3 +61,25 @@ def write_whispers(
     ):
         told = whispers(made, people, seed, advance, members, reading)
         return write_stream(output, told if members is None else members.recorded(told))
+
+
+def write_crowd(
+    made: Plan,
+    people: Path,
+    output: Path,
+    seed: int | None,
+    series: Path | None,
+    reading: PeopleFileOptions,
+    engine: TaskEngine,
+) -> int:
+    """The same by an engine's workers, into a new folder; of people who are simulated."""
+    from sottovoce.sending.crowd_files import write_simulated
+
+    if seed is None:
+        raise InvalidInput(
+            f"engine ({engine.name}) simulates, and needs --seed: coins of real people are drawn "
+            "here, by the engine local"
+        )
+    if series is not None:
+        raise InvalidInput("series is for the engine local: with --seed the seed keeps rounds")
+    return write_simulated(engine, made, people, output, seed, reading)

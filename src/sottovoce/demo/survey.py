@@ -179,7 +179,7 @@ def _chosen(draws: np.random.Generator, chances: Floats) -> NDArray[np.int64]:
 def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
     """Survey, plan, people, whispers, tables, tree, comparison, collector, page, in ``output``."""
     from sottovoce.console.reading import heard
-    from sottovoce.console.surveys import planner_ranking, read_survey
+    from sottovoce.console.surveys import planner_ranking, read_parts
     from sottovoce.console.tables import console
     from sottovoce.console.writing import write_plan, write_whispers
     from sottovoce.demo import pictures
@@ -195,7 +195,7 @@ def run_demo(output: Path, seed: int | None, quiet: bool) -> None:
     with replacing(output / "survey.toml") as draft:
         draft.write_text(SURVEY, encoding="utf-8")
     _write_csv(people, output / "people.csv")
-    plan = read_survey(output / "survey.toml")
+    plan = read_parts(output / "survey.toml").plan()
     write_plan(plan, output / "plan.json")
     ranks = planner_ranking(plan)
     _print_plan(screen, plan, ranks)

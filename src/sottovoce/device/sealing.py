@@ -28,45 +28,69 @@ _AEAD_KEY_BYTES, _AEAD_NONCE_BYTES = 16, 12
 _KEM_SUITE = b"KEM" + b"\x00\x20"
 _HPKE_SUITE = b"HPKE" + b"\x00\x20" + b"\x00\x01" + b"\x00\x01"
 _BASE_MODE = b"\x00"
+_VERSION = b"HPKE-v1"
+_NO_SALT = bytes(_HASH_BYTES)
 
 _hmac = partial(hmac.digest, digest="sha256")
 
 
-def _extract(suite: bytes, salt: bytes, label: bytes, keys: bytes) -> bytes:
-    """LabeledExtract(salt, label, ikm) of RFC 9180, section 4."""
-    return _hmac(salt or bytes(_HASH_BYTES), b"HPKE-v1" + suite + label + keys)
+def _extract(salt: bytes, prefix: bytes, keys: bytes) -> bytes:
+    """LabeledExtract(salt, label, ikm) of RFC 9180, section 4; ``prefix`` names suite and label."""
+    return _hmac(salt or _NO_SALT, prefix + keys)
 
 
-def _expand(suite: bytes, secret: bytes, label: bytes, info: bytes, length: int) -> bytes:
-    """LabeledExpand(prk, label, info, L) of RFC 9180, section 4; L is at most one hash."""
-    labeled = length.to_bytes(2, "big") + b"HPKE-v1" + suite + label + info
-    return _hmac(secret, labeled + b"\x01")[:length]
+def _expand(secret: bytes, prefix: bytes, info: bytes) -> bytes:
+    """LabeledExpand(prk, label, info, L) of RFC 9180, section 4, of which L bytes are to be taken:
+    at most one hash. ``prefix`` names L, suite and label.
+    """
+    return _hmac(secret, prefix + info + b"\x01")
+
+
+def _length(count: int) -> bytes:
+    return count.to_bytes(2, "big")
+
+
+# what is hashed before keys and info: made once, since a hop opens millions of layers
+_EAE = _VERSION + _KEM_SUITE + b"eae_prk"
+_SHARED = _length(_HASH_BYTES) + _VERSION + _KEM_SUITE + b"shared_secret"
+_PSK, _INFO, _SECRET = (
+    _VERSION + _HPKE_SUITE + label for label in (b"psk_id_hash", b"info_hash", b"secret")
+)
+_KEY = _length(_AEAD_KEY_BYTES) + _VERSION + _HPKE_SUITE + b"key"
+_NONCE = _length(_AEAD_NONCE_BYTES) + _VERSION + _HPKE_SUITE + b"base_nonce"
 
 
 @lru_cache(maxsize=256)
 def _context(info: bytes) -> bytes:
     """key_schedule_context of RFC 9180, section 5.1, in base mode."""
-    empty_hash = _extract(_HPKE_SUITE, b"", b"psk_id_hash", b"")
-    return _BASE_MODE + empty_hash + _extract(_HPKE_SUITE, b"", b"info_hash", info)
+    return _BASE_MODE + _extract(b"", _PSK, b"") + _extract(b"", _INFO, info)
 
 
 def _cipher(shared: bytes, encapsulated: bytes, recipient: bytes, info: bytes) -> tuple[Any, bytes]:
     """(the cipher, its nonce) that both ends of a layer derive from their Diffie-Hellman secret."""
     # shared_secret = ExtractAndExpand(dh, enc || pkRm)                    RFC 9180, section 4.1
-    eae = _extract(_KEM_SUITE, b"", b"eae_prk", shared)
-    secret = _expand(_KEM_SUITE, eae, b"shared_secret", encapsulated + recipient, _HASH_BYTES)
+    eae = _extract(b"", _EAE, shared)
+    secret = _expand(eae, _SHARED, encapsulated + recipient)
     # secret = LabeledExtract(shared_secret, "secret", psk), psk empty     RFC 9180, section 5.1
-    scheduled = _extract(_HPKE_SUITE, secret, b"secret", b"")
+    scheduled = _extract(secret, _SECRET, b"")
     context = _context(info)
-    key = _expand(_HPKE_SUITE, scheduled, b"key", context, _AEAD_KEY_BYTES)
-    nonce = _expand(_HPKE_SUITE, scheduled, b"base_nonce", context, _AEAD_NONCE_BYTES)
-    return _aead(key), nonce
+    key = _expand(scheduled, _KEY, context)[:_AEAD_KEY_BYTES]
+    nonce = _expand(scheduled, _NONCE, context)[:_AEAD_NONCE_BYTES]
+    return _aead()(key), nonce
 
 
-def _aead(key: bytes) -> Any:
+@cache
+def _aead() -> Any:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-    return AESGCM(key)
+    return AESGCM
+
+
+@cache
+def _invalid_tag() -> type[Exception]:
+    from cryptography.exceptions import InvalidTag
+
+    return InvalidTag
 
 
 @cache
@@ -140,8 +164,6 @@ def hpke_seal(
 
 def hpke_open(sealed: bytes, key: PrivateKey, info: bytes, aad: bytes = b"") -> bytes:
     """The inverse of :func:`hpke_seal`; refuses what was not sealed for this key and info."""
-    from cryptography.exceptions import InvalidTag
-
     encapsulated, ciphertext = sealed[:X25519_BYTES], sealed[X25519_BYTES:]
     if len(ciphertext) < LAYER_BYTES - X25519_BYTES:
         raise CorruptReport(f"onion: {len(sealed)} bytes are too few")
@@ -149,7 +171,7 @@ def hpke_open(sealed: bytes, key: PrivateKey, info: bytes, aad: bytes = b"") -> 
         shared = key.shared(encapsulated)
         cipher, nonce = _cipher(shared, encapsulated, key.public_bytes, info)
         return bytes(cipher.decrypt(nonce, ciphertext, aad))
-    except (InvalidInput, InvalidTag):
+    except (InvalidInput, _invalid_tag()):
         raise CorruptReport("onion: this key opens no layer of it") from None
 
 

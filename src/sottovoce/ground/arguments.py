@@ -116,6 +116,17 @@ def named_salt(*parts: Any) -> str:
     return str(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little"))
 
 
+def plain_text(name: str, text: str) -> str:
+    """``text`` if every store can keep it."""
+    try:
+        text.encode()
+    except (UnicodeError, AttributeError):
+        raise InvalidInput(f"{name} must be text that UTF-8 can hold") from None
+    if "\0" in text:
+        raise InvalidInput(f"{name} must not hold the character zero")
+    return text
+
+
 def power_of_two(name: str, value: Any, least: int, most: int) -> int:
     """A power of two in a range."""
     number = whole(name, value, least, most)

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 from sottovoce.ground.labels import parts, visible
 from sottovoce.pages.figures import MOST_SINGLES, Picture, Relations, relations, singles
 from sottovoce.pages.groups import averages_html, within_html
-from sottovoce.pages.parts import html_table, percent, span
+from sottovoce.pages.parts import html_table, in_language, percent, span
 
 if TYPE_CHECKING:
     from sottovoce.analysis import Association
     from sottovoce.protocol.plan import Plan
+    from sottovoce.protocol.texts import Texts
     from sottovoce.results.estimate import Estimate, Table
 
 SMALLEST_P = 0.001  # that is written out
 MAX_NAMED_TIES = 4  # in the sentence that sums ties up
 
 
-def attribute_cards(plan: Plan, found: Estimate, level: float) -> str:
+def attribute_cards(plan: Plan, found: Estimate, level: float, texts: Texts) -> str:
     """Each attribute by itself, or what is popular of one: a sentence, a chart, all figures."""
     names = found.singles
     if not names:
@@ -28,7 +29,7 @@ def attribute_cards(plan: Plan, found: Estimate, level: float) -> str:
             "<code>sottovoce query</code> answers selections of them.</p>"
         )
     cards = [
-        card(picture, level, _about_single(found, picture.attributes, level))
+        card(picture, level, _about_single(found, picture.attributes, level, texts))
         for picture in singles(found, level)
     ]
     more = len(names) - MOST_SINGLES
@@ -41,10 +42,16 @@ def attribute_cards(plan: Plan, found: Estimate, level: float) -> str:
     return f'<div class="cards">{"".join(cards)}</div>{left_out}'
 
 
-def _about_single(found: Estimate, names: tuple[str, ...], level: float) -> str:
-    """An attribute in words."""
+def _about_single(found: Estimate, names: tuple[str, ...], level: float, texts: Texts) -> str:
+    """An attribute in words: what was asked, and what was found."""
+    question = texts.questions.get(names[0], "")
+    asked = (
+        f'<p class="asked"{in_language(texts.language)}>{escape(visible(question))}</p>'
+        if question
+        else ""
+    )
     average = "" if found.is_part else averages_html(found, names[0], level)
-    return f"<p>{_sentence(found, found.tables[names], level)}</p>{average}"
+    return f"{asked}<p>{_sentence(found, found.tables[names], level)}</p>{average}"
 
 
 def card(

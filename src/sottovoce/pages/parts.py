@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sottovoce.ground.labels import visible_lines
 from sottovoce.protocol.guarantee import at_most, at_most_percent
 
 if TYPE_CHECKING:
@@ -27,6 +29,21 @@ def facts_html(facts: Sequence[tuple[str, str]]) -> str:
     return "".join(
         f'<div class="fact"><b>{escape(value)}</b>{escape(about)}</div>' for value, about in facts
     )
+
+
+def in_language(language: str) -> str:
+    """The attribute of text in another language than the page's; none if it is not known."""
+    return f' lang="{escape(language)}"' if language else ""
+
+
+def paragraphs(text: str, language: str = "") -> str:
+    r"""A survey's text: paragraphs where lines are empty between.
+
+    >>> paragraphs("Two parts,\n\nso.", "de")
+    '<p lang="de">Two parts,</p><p lang="de">so.</p>'
+    """
+    told = [visible_lines(part.strip()) for part in re.split(r"\n\s*\n", text) if part.strip()]
+    return "".join(f"<p{in_language(language)}>{escape(part)}</p>" for part in told)
 
 
 def promise_html(guarantee: Guarantee) -> str:

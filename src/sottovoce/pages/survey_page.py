@@ -16,16 +16,16 @@ from sottovoce.ground.errors import InvalidInput, PlanMismatch
 from sottovoce.ground.files import replacing
 from sottovoce.ground.labels import visible, visible_lines
 from sottovoce.pages.findings import attribute_cards, relations_html
-from sottovoce.pages.parts import facts_html, page_style, promise_html
+from sottovoce.pages.parts import facts_html, in_language, page_style, paragraphs, promise_html
 from sottovoce.protocol.guarantee import at_most
 from sottovoce.protocol.reports import Report, Reports
+from sottovoce.protocol.texts import LONGEST_TITLE, NO_TEXTS, Texts
 from sottovoce.results.estimate import Estimate
 
 if TYPE_CHECKING:
     from sottovoce.protocol.plan import Plan
 
 Heard = Aggregate | Estimate | Raked | Reports | Iterable[Report]
-MAX_TITLE = 200  # characters
 
 _PAGE = Template("""<!doctype html>
 <html lang="en">
@@ -40,7 +40,7 @@ _PAGE = Template("""<!doctype html>
 <header>
 <h1>$title</h1>
 <p class="lede">$lede</p>
-</header>
+$introduction</header>
 <div class="facts">$facts</div>
 <h2>What each person was promised</h2>
 $promise
@@ -50,12 +50,12 @@ $attributes
 <h2>What goes with what</h2>
 $relations
 <h2>How it was asked</h2>
-<p>The plan is public, and was frozen before the first answer.
+$told<p>The plan is public, and was frozen before the first answer.
 Its id is the SHA-256 of its bytes, and every report names it.
 <code>sottovoce audit plan.json</code> runs the device's own code along the ways its coins can fall,
 and says whether the promise above is kept.</p>
 <pre>$plan</pre>
-<footer>sottovoce $version &middot; plan <code>$id</code></footer>
+<footer>${contact}sottovoce $version &middot; plan <code>$id</code></footer>
 </main>
 </body>
 </html>
@@ -79,7 +79,11 @@ class SurveyPage:
     title: str
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the page, whole or not at all."""
+        """Write the page, whole or not at all.
+
+        Args:
+            path: of the file.
+        """
         with replacing(path) as draft:
             draft.write_text(self.html, encoding="utf-8")
 
@@ -98,7 +102,12 @@ class SurveyPage:
 
 
 def report(
-    plan: Plan, heard: Heard, *, title: str | None = None, level: float = 0.95
+    plan: Plan,
+    heard: Heard,
+    *,
+    title: str | None = None,
+    texts: Texts = NO_TEXTS,
+    level: float = 0.95,
 ) -> SurveyPage:
     """The report of a survey, to be read, printed and kept: one HTML file that loads nothing.
 
@@ -109,7 +118,8 @@ def report(
         plan: the survey's plan.
         heard: its aggregate, its estimate, its reports, or what :func:`sottovoce.rake` made of
             them.
-        title: the heading; by default what was asked about.
+        title: the heading; by default that of the texts, or what was asked about.
+        texts: what the survey said to people.
         level: of the intervals.
 
     >>> import sottovoce as sv
@@ -125,15 +135,19 @@ def report(
         raise InvalidInput(f"level ({level}) must lie between 0 and 1")
     found = _estimated(plan, heard)
     people = heard.people if isinstance(heard, Raked) else found.people
-    heading = _heading(plan, title)
+    texts.check(plan.schema)
+    heading = _heading(plan, title if title is not None else texts.title or None)
     text = _PAGE.substitute(
         title=escape(heading),
         style=page_style(),
         lede=_lede(people),
+        introduction=paragraphs(texts.introduction, texts.language),
+        told=_told(texts),
+        contact=_contact(texts),
         facts=facts_html(_facts(plan, people)),
         promise=promise_html(plan.guarantee),
         reading=_reading(found, level) + (_weighted(heard) if isinstance(heard, Raked) else ""),
-        attributes=attribute_cards(plan, found, level),
+        attributes=attribute_cards(plan, found, level, texts),
         relations=relations_html(found, level),
         plan=escape(visible_lines(str(plan))),
         version=escape(__version__),
@@ -160,8 +174,8 @@ def _heading(plan: Plan, title: str | None) -> str:
     """What stands above everything."""
     if title is not None:
         shown = visible(title.strip())
-        if not 0 < len(shown) <= MAX_TITLE:
-            raise InvalidInput(f"title must have 1 to {MAX_TITLE} characters")
+        if not 0 < len(title.strip()) <= LONGEST_TITLE:
+            raise InvalidInput(f"title must have 1 to {LONGEST_TITLE} characters")
         return shown
     names = [visible(name) for name in plan.cohorts.attributes]
     if len(names) <= 3:
@@ -172,6 +186,25 @@ def _heading(plan: Plan, title: str | None) -> str:
 def _listed(names: Sequence[str]) -> str:
     """a, b and c"""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _told(texts: Texts) -> str:
+    """What people agreed to before they saw a question."""
+    if not texts.consent:
+        return ""
+    agreed = paragraphs(texts.consent, texts.language)
+    return (
+        f"<p>Before the first question people agreed to this:</p><blockquote>{agreed}</blockquote>"
+    )
+
+
+def _contact(texts: Texts) -> str:
+    """Whom people could ask."""
+    if not texts.contact:
+        return ""
+    return (
+        f"Contact: <span{in_language(texts.language)}>{escape(visible(texts.contact))}</span><br>"
+    )
 
 
 def _lede(people: int) -> str:

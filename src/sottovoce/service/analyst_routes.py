@@ -11,8 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from sottovoce.api.surveys import LONGEST_TITLE
+from sottovoce.api.surveys import parse_texts
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.texts import LONGEST_TITLE, Texts
 from sottovoce.service.concurrency import Turn
 from sottovoce.service.json_bodies import read_model
 from sottovoce.service.problems import Problem
@@ -34,12 +35,14 @@ class NewSurvey(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", populate_by_name=True)
 
     title: str = Field("", max_length=LONGEST_TITLE)
+    texts: dict[str, str] = Field({}, examples=[{"language": "en"}])
     epsilon: str | float | int = Field(examples=["1.0"])
     people: int = Field(examples=[10_000])
     attributes: dict[str, dict[str, Any]] = Field(
         alias="schema", examples=[{"smoker": {"kind": "boolean"}}]
     )
     question: dict[str, Any] = Field(examples=[{"kind": "frequencies", "attributes": ["smoker"]}])
+    public: list[str] = []
     coin: Literal["device", "assigned"] = "device"
     trust: Literal["local", "shuffled"] = "local"
     delta: str | float | None = Field(None, examples=["1e-9"])  # of shuffled plans, as what follows
@@ -91,7 +94,7 @@ def analyst_routes(service: SurveyService) -> APIRouter:
                     "survey-exists",
                     "a survey of exactly this plan is there; change a word, or use that one",
                 )
-            return service.create(plan, asked.title)
+            return service.create(plan, parse_texts(body))
 
         return (await run_in_threadpool(created)).to_json()
 
@@ -152,7 +155,7 @@ def analyst_routes(service: SurveyService) -> APIRouter:
         def taken() -> SurveyStatus:
             plan = Plan.from_json(text)
             response.status_code = 200 if service.has(plan.id) else 201
-            return service.create(plan, title)
+            return service.create(plan, Texts(title))
 
         return (await run_in_threadpool(taken)).to_json()
 

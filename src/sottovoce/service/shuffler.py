@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.applications import Starlette
@@ -13,11 +12,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from sottovoce.device.messages import ONIONS, ONIONS_PATH
+from sottovoce.device.messages import ONIONS_PATH
 from sottovoce.device.sealing import PrivateKey, onion_size
-from sottovoce.ground.errors import CorruptReport, InvalidInput, UnknownPlan
+from sottovoce.ground.errors import InvalidInput, UnknownPlan
 from sottovoce.protocol.plan import Plan
 from sottovoce.service.bodies import WholeBodies
 from sottovoce.service.guards import HANDLED_ERRORS, guarded, refused
@@ -25,11 +24,12 @@ from sottovoce.service.hop_routes import answered, take_chunk
 from sottovoce.service.hop_work import HopWorkers, ShufflerWork
 from sottovoce.service.logs import log
 from sottovoce.service.memory import Memory
+from sottovoce.service.onions import OnionIngest
 from sottovoce.service.problems import Problem
 from sottovoce.service.settings import Settings
 from sottovoce.shuffle import messages
 from sottovoce.shuffle.batch import fewest_onions, hop_of, shuffling_of
-from sottovoce.shuffle.messages import Message, split
+from sottovoce.shuffle.messages import Message
 from sottovoce.store.hops import BatchState, HopStore
 
 
@@ -92,9 +92,9 @@ class Shuffler:
         """How far the batch of each plan is."""
         return {plan_id: str(self.store.state(plan_id)) for plan_id in self.plans}
 
-    def plan(self, request: Request, is_first: bool) -> Plan:
-        """The plan that a request names, if this hop of it takes such requests."""
-        plan = self.plans.get(request.path_params["id"])
+    def plan(self, plan_id: str, is_first: bool) -> Plan:
+        """The plan of an id, if this hop of it takes such requests."""
+        plan = self.plans.get(plan_id)
         if plan is None:
             raise UnknownPlan("plan: this shuffler does not have it")
         if (hop_of(plan, self.key) == 0) != is_first:
@@ -110,18 +110,13 @@ class Shuffler:
 def shuffler_app(shuffler: Shuffler, settings: Settings | None = None) -> ASGIApp:
     """The application of a shuffler."""
     settings = settings or Settings()
-    writer = OnionWriter(shuffler.store)
-
-    async def onions(request: Request) -> Response:
-        plan = shuffler.plan(request, is_first=True)
-        if request.headers.get("content-type", "").partition(";")[0].strip() != ONIONS:
-            raise Problem("unsupported-type", f"the body must be of type {ONIONS}")
-        taken = _onions(await request.body(), onion_size(plan))
-        await writer.write(plan.id, taken)
-        return JSONResponse({"taken": len(taken)})
+    memory = Memory(settings.most_waiting)
+    onions = OnionIngest(
+        lambda plan_id: shuffler.plan(plan_id, is_first=True), shuffler.store, memory, settings
+    )
 
     async def batches(request: Request) -> Response:
-        plan = shuffler.plan(request, is_first=False)
+        plan = shuffler.plan(request.path_params["id"], is_first=False)
         hop = hop_of(plan, shuffler.key)
 
         def take(message: Message) -> bytes:
@@ -151,79 +146,16 @@ def shuffler_app(shuffler: Shuffler, settings: Settings | None = None) -> ASGIAp
 
     app = Starlette(
         routes=[
-            Route(f"{ONIONS_PATH}{{id:str}}", onions, methods=["POST"]),
             Route("/v1/batches/{id:str}", batches, methods=["POST"]),
             Route("/healthz", states, methods=["GET"]),
         ],
         exception_handlers=dict.fromkeys(HANDLED_ERRORS, refused),
         lifespan=lifespan,
     )
-    return guarded(WholeBodies(app, settings, Memory(settings.most_waiting)), settings)
+    bounded = WholeBodies(app, settings, memory)
 
+    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
+        is_onion = scope["type"] == "http" and scope["path"].startswith(ONIONS_PATH)
+        await (onions if is_onion else bounded)(scope, receive, send)
 
-def _onions(data: bytes, size: int) -> list[bytes]:
-    """What a body holds; its size is all that is looked at."""
-    try:
-        found = list(split(data, size))
-    except CorruptReport:
-        found = []
-    if not found:
-        raise Problem(
-            "malformed-body", f"the body must be onions of {size} bytes each, and no more"
-        )
-    return found
-
-
-@dataclass
-class _Waiting:
-    """Onions of one plan that are to be written, and whoever waits for them."""
-
-    onions: list[bytes] = field(default_factory=list)
-    futures: list[tuple[asyncio.Future[None], int]] = field(default_factory=list)
-
-
-class OnionWriter:
-    """Group commit: many requests' onions become durable at once; only then is anybody told so."""
-
-    def __init__(self, store: HopStore) -> None:
-        self._store = store
-        self._waiting: dict[str, _Waiting] = {}
-        self._task: asyncio.Task[None] | None = None
-
-    async def write(self, plan_id: str, onions: Sequence[bytes]) -> None:
-        """Returns when they are durable."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        group = self._waiting.setdefault(plan_id, _Waiting())
-        group.onions.extend(onions)
-        group.futures.append((future, len(onions)))
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._write_all())
-        await future
-
-    async def _write_all(self) -> None:
-        while self._waiting:
-            plan_id, group = self._waiting.popitem()
-            try:
-                await run_in_threadpool(self._store.add_onions, plan_id, group.onions)
-                results: list[Exception | None] = [None] * len(group.futures)
-            except Exception:  # of one request, or of all; each is told its own
-                results = await run_in_threadpool(self._one_by_one, plan_id, group)
-            for (future, _), wrong in zip(group.futures, results, strict=True):
-                if future.done():
-                    continue  # its sender is gone
-                if wrong is None:
-                    future.set_result(None)
-                else:
-                    future.set_exception(wrong)
-
-    def _one_by_one(self, plan_id: str, group: _Waiting) -> list[Exception | None]:
-        results: list[Exception | None] = []
-        start = 0
-        for _, count in group.futures:
-            try:
-                self._store.add_onions(plan_id, group.onions[start : start + count])
-                results.append(None)
-            except Exception as wrong:
-                results.append(wrong)
-            start += count
-        return results
+    return guarded(dispatch, settings)

@@ -11,11 +11,11 @@ from typing import Any
 
 from anyio import CapacityLimiter
 
-from sottovoce.api.surveys import LONGEST_TITLE
 from sottovoce.api.surveys import Survey as Description
 from sottovoce.ground.errors import InvalidInput, MissingLibrary, UnknownPlan
 from sottovoce.ground.extras import has_extra
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.texts import NO_TEXTS, Texts
 from sottovoce.questions.base import Question
 from sottovoce.schema import Schema
 from sottovoce.service.concurrency import Turns
@@ -65,6 +65,7 @@ class SurveyStatus:
         return {
             "id": plan.id,
             "title": self.entry.title,
+            "texts": self.entry.texts.to_json(),
             "created": self.entry.created,
             "closed": self.entry.closed,
             "people": self.people,
@@ -160,16 +161,16 @@ class SurveyService:
         self.check_body(body)
         return self.planning.submit(planned_text, dict(body))
 
-    def create(self, plan: Plan, title: str = "") -> SurveyStatus:
+    def create(self, plan: Plan, texts: Texts = NO_TEXTS) -> SurveyStatus:
         """Take a plan in; its reports are welcome from now on."""
         self.check(plan.schema, plan.question)
         unheard = why_unheard(hops_of(plan), self.key)
         if unheard is not None:
             raise InvalidInput(f"hops: {unheard}")
-        return self._added(plan, title)
+        return self._added(plan, texts)
 
-    def _added(self, plan: Plan, title: str) -> SurveyStatus:
-        self.store.add_plan(plan, title)
+    def _added(self, plan: Plan, texts: Texts) -> SurveyStatus:
+        self.store.add_plan(plan, texts)
         self.plan_cache.add(plan)
         return self.survey(plan.id)
 
@@ -195,7 +196,7 @@ class SurveyService:
             raise under_way()
         following = Plan.from_json(text)
         is_new = not self.has(following.id)
-        return self._added(following, next_title(survey.entry.title, following)), is_new
+        return self._added(following, survey.entry.texts.following(following)), is_new
 
     # -- estimates
 
@@ -336,10 +337,3 @@ def within(future: Future[Any], seconds: float) -> Any:
         return future.result(seconds)
     except TimeoutError:
         raise Problem("busy", "it takes long; ask again", {"Retry-After": "10"}) from None
-
-
-def next_title(title: str, plan: Plan) -> str:
-    """The title of a later round."""
-    base = re.sub(r" \((next round|round \d+)\)$", "", title)
-    number = f"round {plan.series.number + 1}" if len(plan.series.shares) > 1 else "next round"
-    return f"{base[: LONGEST_TITLE - 20]} ({number})".lstrip()

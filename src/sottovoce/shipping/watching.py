@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sottovoce.ground.errors import InvalidInput, SottovoceError
+from sottovoce.protocol.texts import Texts
 from sottovoce.shipping.layout import Listing, plan_folder
 from sottovoce.shipping.places import Place
 from sottovoce.shipping.totals import collected, plan_ids, read_plan
@@ -37,7 +38,7 @@ def _take(store: Store, place: Place, plan_id: str) -> bool:
     if not names or _taken.get(key) == names:
         return False
     plan = read_plan(place, plan_id)
-    store.set_sums(plan, plan.question.kind, collected(plan, place).aggregate)
+    store.set_sums(plan, Texts(plan.question.kind), collected(plan, place).aggregate)
     _taken[key] = names
     return True
 

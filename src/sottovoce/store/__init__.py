@@ -8,7 +8,7 @@
 >>> ids = np.arange(48, dtype=np.uint8).reshape(3, 16)
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     with open_store(f"sqlite:///{folder}/survey.db") as store:
-...         store.add_plan(plan, "a question")
+...         store.add_plan(plan, sv.Texts("a question"))
 ...         stored, again = store.append(plan, ids, reports), store.append(plan, ids, reports)
 ...         stored.tolist(), again.tolist(), store.count(plan), store.aggregate(plan).people
 ([0, 0, 0], [1, 1, 1], 3, 3)

@@ -60,7 +60,7 @@ class Manifest:
     made: float  # unix time
     has_keys: bool
     surveys: dict[str, Content]
-    rest: str  # SHA-256 of titles, sums, tokens and settings
+    rest: str  # SHA-256 of texts, sums, tokens and settings
 
     @property
     def reports(self) -> int:

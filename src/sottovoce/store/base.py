@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
 from abc import abstractmethod
@@ -25,8 +26,9 @@ from sottovoce.ground.errors import (
 )
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import STREAM_BATCH, Reports
+from sottovoce.protocol.texts import NO_TEXTS, Texts
 from sottovoce.store.checkpoints import Checkpoint, Folds, damaged_reports
-from sottovoce.store.keys import Execute, KeyStore, plain
+from sottovoce.store.keys import Execute, KeyStore
 from sottovoce.store.shipped import forget_shipments
 
 Ids = NDArray[np.uint8]
@@ -48,12 +50,17 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True)
 class Entry:
-    """A survey: its plan, title, when it was added (unix time), whether it is closed."""
+    """A survey: its plan and texts, when it was added (unix time), whether it is closed."""
 
     plan: Plan
-    title: str
+    texts: Texts
     created: float
     closed: bool
+
+    @property
+    def title(self) -> str:
+        """What the survey is called; empty if it has no name."""
+        return self.texts.title
 
 
 @dataclass(frozen=True)
@@ -109,9 +116,13 @@ class Store(KeyStore):
 
     # -- surveys
 
-    def add_plan(self, plan: Plan, title: str = "") -> None:
-        """Keep a plan, byte for byte. Adding it again changes nothing."""
-        self._add_plan(plan.id, plan.to_json().encode(), plain("title", title), time.time())
+    def add_plan(self, plan: Plan, texts: Texts = NO_TEXTS) -> None:
+        """Keep a plan, byte for byte, and what it says to people.
+
+        Adding it again changes nothing.
+        """
+        texts.check(plan.schema)
+        self._add_plan(plan.id, plan.to_json().encode(), texts.to_text(), time.time())
 
     def entries(self) -> list[Entry]:
         """All surveys, in the order they were added."""
@@ -126,21 +137,22 @@ class Store(KeyStore):
 
     def _entry(self, row: tuple[Any, ...]) -> Entry:
         """The survey of a row; its plan's text, which never changes, is read once."""
-        plan_id, title, created, closed = row
+        plan_id, texts, created, closed = row
         if plan_id not in self._parsed:
             self._parsed[plan_id] = Plan.from_json(self._plan_text(plan_id), id=plan_id)
-        return Entry(self._parsed[plan_id], title, created, bool(closed))
+        told = Texts.parse(json.loads(texts))
+        return Entry(self._parsed[plan_id], told, created, bool(closed))
 
     @abstractmethod
     def plan_ids(self, start: str = "") -> list[str]:
         """The ids of all plans, or of those that start with these hexadecimal digits; no text."""
 
     @abstractmethod
-    def _add_plan(self, plan_id: str, text: bytes, title: str, created: float) -> None: ...
+    def _add_plan(self, plan_id: str, text: bytes, texts: str, created: float) -> None: ...
 
     @abstractmethod
     def _survey_rows(self, plan_id: str | None) -> list[tuple[Any, ...]]:
-        """(id, title, created, closed) of one plan or of all."""
+        """(id, texts, created, closed) of one plan or of all."""
 
     @abstractmethod
     def _plan_text(self, plan_id: str) -> bytes:
@@ -275,12 +287,12 @@ class Store(KeyStore):
         self._folds.forget(plan)
         return self._erase()
 
-    def set_sums(self, plan: Plan, title: str, sums: Aggregate) -> None:
+    def set_sums(self, plan: Plan, texts: Texts, sums: Aggregate) -> None:
         """Have a survey be what reports that lie elsewhere add up to, in place of what it said.
 
         It is as after :meth:`keep_sums`: closed, without reports. Refused if it has some.
         """
-        self.add_plan(plan, title)
+        self.add_plan(plan, texts)
         kept, before = self.kept(plan), self.count(plan)
         if before and not kept.only_sums:
             raise InvalidInput(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sottovoce.device.assignment import KEY_BYTES
+from sottovoce.ground.arguments import plain_text
 from sottovoce.ground.errors import InvalidInput
 
 TOKEN_DIGEST_BYTES = 32  # of a token's SHA-256
@@ -67,7 +68,7 @@ class KeyStore(ABC):
             raise InvalidInput(f"digest must be {TOKEN_DIGEST_BYTES} bytes")
         if scope not in SCOPES:
             raise InvalidInput(f"scope ({scope}) must be one of {', '.join(SCOPES)}")
-        row = (digest, plain("name", name), scope, expires)
+        row = (digest, plain_text("name", name), scope, expires)
         insert = (
             f"INSERT INTO {self._prefix}tokens (digest, name, scope, expires) VALUES (?, ?, ?, ?)"
         )
@@ -158,14 +159,3 @@ class KeyStore(ABC):
 def _until(value: bytes) -> int:
     """The last second at which a former key is accepted."""
     return int.from_bytes(value[:8], "big")
-
-
-def plain(name: str, text: str) -> str:
-    """``text`` if every store can keep it."""
-    try:
-        text.encode()
-    except (UnicodeError, AttributeError):
-        raise InvalidInput(f"{name} must be text that UTF-8 can hold") from None
-    if "\0" in text:
-        raise InvalidInput(f"{name} must not hold the character zero")
-    return text

@@ -52,7 +52,7 @@ from sottovoce.store.pool import Pool
 from sottovoce.store.postgres_binary import rows_of, stream_of
 from sottovoce.store.postgres_maintenance import next_stretch
 
-VERSION = 3  # 3: reports have checksums; stores of earlier versions were never released
+VERSION = 4  # 4: surveys have texts; stores of earlier versions were never released
 ADVISORY_LOCK = 0x736F7474  # "sott"
 CONNECT_SECONDS = 10  # seconds to reach the server, unless the address says otherwise
 # a server that is gone without a word is noticed in half a minute; the last one in milliseconds
@@ -67,7 +67,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS sottovoce_settings (name text PRIMARY KEY, value bytea NOT NULL)",
     """CREATE TABLE IF NOT EXISTS sottovoce_plans (
        number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE,
-       text bytea NOT NULL, title text NOT NULL, created double precision NOT NULL,
+       text bytea NOT NULL, texts text NOT NULL, created double precision NOT NULL,
        closed boolean NOT NULL DEFAULT false, people bigint NOT NULL DEFAULT 0,
        version bigint NOT NULL,
        only_sums boolean NOT NULL DEFAULT false, set_aside bigint NOT NULL DEFAULT 0)""",
@@ -200,10 +200,10 @@ class PostgresStore(Store):
 
     # -- surveys
 
-    def _add_plan(self, plan_id: str, text: bytes, title: str, created: float) -> None:
-        insert = """INSERT INTO sottovoce_plans (id, text, title, created, version)
+    def _add_plan(self, plan_id: str, text: bytes, texts: str, created: float) -> None:
+        insert = """INSERT INTO sottovoce_plans (id, text, texts, created, version)
             VALUES (%s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING"""
-        self._write(lambda db: db.execute(insert, (plan_id, text, title, created, new_version())))
+        self._write(lambda db: db.execute(insert, (plan_id, text, texts, created, new_version())))
 
     def plan_ids(self, start: str = "") -> list[str]:
         query = "SELECT id FROM sottovoce_plans WHERE starts_with(id, %s) ORDER BY number"
@@ -219,7 +219,7 @@ class PostgresStore(Store):
         return bytes(found[0])
 
     def _survey_rows(self, plan_id: str | None) -> list[tuple[Any, ...]]:
-        columns = "SELECT id, title, created, closed FROM sottovoce_plans"
+        columns = "SELECT id, texts, created, closed FROM sottovoce_plans"
         if plan_id is None:
             return self._read(lambda db: db.execute(f"{columns} ORDER BY number").fetchall())
         return self._read(lambda db: db.execute(f"{columns} WHERE id = %s", (plan_id,)).fetchall())

@@ -136,11 +136,11 @@ class SqliteStore(Store):
 
     # -- surveys
 
-    def _add_plan(self, plan_id: str, text: bytes, title: str, created: float) -> None:
-        insert = """INSERT INTO plans (id, text, title, created, version) VALUES (?, ?, ?, ?, ?)
+    def _add_plan(self, plan_id: str, text: bytes, texts: str, created: float) -> None:
+        insert = """INSERT INTO plans (id, text, texts, created, version) VALUES (?, ?, ?, ?, ?)
             ON CONFLICT (id) DO NOTHING"""
         with self._writing() as db:
-            db.execute(insert, (plan_id, text, title, created, new_version()))
+            db.execute(insert, (plan_id, text, texts, created, new_version()))
 
     def plan_ids(self, start: str = "") -> list[str]:
         # "g" follows every digit
@@ -155,7 +155,7 @@ class SqliteStore(Store):
             )
 
     def _survey_rows(self, plan_id: str | None) -> list[tuple[Any, ...]]:
-        columns = "SELECT id, title, created, closed FROM plans"
+        columns = "SELECT id, texts, created, closed FROM plans"
         with self._reading() as db:
             if plan_id is None:
                 return db.execute(f"{columns} ORDER BY number").fetchall()

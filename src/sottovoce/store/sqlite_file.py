@@ -13,13 +13,13 @@ from sottovoce.ground.errors import InvalidInput, StoreError, StoreFull
 from sottovoce.store import id_index
 
 APPLICATION = 0x736F7474  # "sott", in the file's header
-STORE_VERSION = 3  # 3: reports have checksums; stores of earlier versions were never released
+STORE_VERSION = 4  # 4: surveys have texts; stores of earlier versions were never released
 LOCK_PATIENCE = 30.0  # seconds to wait for another process
 
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS plans (
        number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text BLOB NOT NULL,
-       title TEXT NOT NULL, created REAL NOT NULL, closed INTEGER NOT NULL DEFAULT 0,
+       texts TEXT NOT NULL, created REAL NOT NULL, closed INTEGER NOT NULL DEFAULT 0,
        version INTEGER NOT NULL, only_sums INTEGER NOT NULL DEFAULT 0,
        set_aside INTEGER NOT NULL DEFAULT 0)""",
     """CREATE TABLE IF NOT EXISTS parts (

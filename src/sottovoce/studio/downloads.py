@@ -42,8 +42,8 @@ def routes(studio: Studio) -> list[Route]:
     def reported(request: Request) -> tuple[Download, Future[Any]]:
         survey = studio.service.survey(request.path_params["id"])
         snapshot = checked(studio.service.snapshot(survey), survey.people)
-        text, title = survey.plan.to_json(), survey.entry.title
-        work = (kept_estimates.of_file, snapshot.file, kept_estimates.write_report, text, title)
+        text, texts = survey.plan.to_json(), survey.entry.texts
+        work = (kept_estimates.of_file, snapshot.file, kept_estimates.write_report, text, texts)
         return studio.service.download(lambda out: studio.jobs.submit(*work, out))
 
     async def report(request: Request) -> Response:

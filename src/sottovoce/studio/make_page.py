@@ -10,14 +10,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from sottovoce.api.surveys import LONGEST_TITLE
 from sottovoce.ground.errors import InvalidInput, SottovoceError
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.texts import LONGEST, LONGEST_QUESTION, Texts
 from sottovoce.service.problems import Problem
 from sottovoce.service.survey_service import why_unheard
 from sottovoce.service.table_routes import ANSWER_SECONDS, finished
 from sottovoce.studio.designs import SurveyDesign, ask_design
-from sottovoce.studio.forms import ATTRIBUTE_KINDS, Draft, Fields
+from sottovoce.studio.forms import ATTRIBUTE_KINDS, Draft, Fields, Row
+from sottovoce.studio.languages import DEFAULT_LANGUAGE, LANGUAGE_NAMES, words
 from sottovoce.studio.page_context import Studio
 
 
@@ -35,13 +36,16 @@ def routes(studio: Studio) -> list[Route]:
             wrong=wrong,
             existing=existing,
             kinds=ATTRIBUTE_KINDS,
-            longest_title=LONGEST_TITLE,
+            longest=LONGEST,
+            longest_question=LONGEST_QUESTION,
+            languages=LANGUAGE_NAMES,
+            no_answers={code: words(code).form["no_answer"] for code in LANGUAGE_NAMES},
             key=studio.service.key,
         )
 
     def blank(request: Request) -> Response:
         studio.warm()
-        return page(request, Draft())
+        return page(request, Draft(rows=(Row(missing=words(DEFAULT_LANGUAGE).form["no_answer"]),)))
 
     async def designed(draft: Draft) -> SurveyDesign:
         """Made in another process; nobody stands in line behind it."""
@@ -66,8 +70,7 @@ def routes(studio: Studio) -> list[Route]:
     async def create(request: Request, fields: Fields) -> Response:
         draft = Draft.of(fields)
         try:
-            if len(draft.title) > LONGEST_TITLE:
-                raise InvalidInput(f"title must have at most {LONGEST_TITLE} characters")
+            texts = draft.texts()
             made = await designed(draft)
         except SottovoceError as wrong:
             return await run_in_threadpool(page, request, draft, str(wrong), status=422)
@@ -75,9 +78,9 @@ def routes(studio: Studio) -> list[Route]:
             if busy.name != "busy":
                 raise
             return await run_in_threadpool(page, request, draft, busy.detail, status=422)
-        return await run_in_threadpool(created, request, draft, made)
+        return await run_in_threadpool(created, request, draft, made, texts)
 
-    def created(request: Request, draft: Draft, made: SurveyDesign) -> Response:
+    def created(request: Request, draft: Draft, made: SurveyDesign, texts: Texts) -> Response:
         if studio.service.has(made.id):
             return page(
                 request,
@@ -87,7 +90,7 @@ def routes(studio: Studio) -> list[Route]:
                 status=409,
             )
         try:
-            studio.service.create(Plan.from_json(made.plan, made.id), draft.title)
+            studio.service.create(Plan.from_json(made.plan, made.id), texts)
         except InvalidInput as wrong:
             return page(request, draft, str(wrong), status=422)
         return RedirectResponse(f"{request.scope['root_path']}/watch/{made.id}", 303)

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from sottovoce.pages.parts import paragraphs
 from sottovoce.protocol.guarantee import at_most, at_most_percent
 from sottovoce.service.survey_service import SurveyService
 from sottovoce.studio import kept_estimates
@@ -39,6 +40,7 @@ def _environment() -> Environment:
         "day": day,
         "listed": listed,
         "drawn": Markup,
+        "paragraphs": lambda text: Markup(paragraphs(text)),
     }
     made.filters |= {"at_most": at_most, "at_most_percent": at_most_percent}
     for name in made.list_templates():

@@ -33,17 +33,28 @@ function readAnswer(question, attribute) {
   return "listed" in input.dataset ? attribute.labels[Number(input.value)] : input.value;
 }
 
+/** What is reported for a question that is left out, if it may be. */
+function readMissing(question, attribute) {
+  const { missing } = question.dataset;
+  if (missing === undefined) return undefined;
+  return question.querySelector("[type=number]") ? missing : attribute.labels[Number(missing)];
+}
+
 function readRecord(plan) {
   const attributes = new Map(plan.attributes.map((each) => [each.name, each]));
   const record = {};
+  const left = []; // questions that are left out, and may be
   for (const question of document.querySelectorAll(".question")) {
     const { name } = question.dataset;
-    const value = readAnswer(question, attributes.get(name));
+    const attribute = attributes.get(name);
+    const answer = readAnswer(question, attribute);
+    const value = answer ?? readMissing(question, attribute);
     const isRight = value !== undefined && (question.querySelector("input, select").checkValidity?.() ?? true);
+    if (isRight && answer === undefined) left.push(question.dataset.asked);
     question.classList.toggle("missing", !isRight);
     if (isRight) record[name] = value;
   }
-  return record;
+  return { record, left: left.join(", ") };
 }
 
 function complain(text) {
@@ -92,6 +103,17 @@ function byteList(report, payload, width) {
   });
 }
 
+/** How this page asked for the attributes that were drawn, where it did so in other words than their names. */
+function questionLines(asks) {
+  const names = new Set(asks.flatMap((ask) => ask.names));
+  const others = [...document.querySelectorAll(".question")].filter(({ dataset }) => names.has(dataset.name) && dataset.asked !== dataset.name);
+  return others.map(({ dataset }) => {
+    const line = document.createElement("li");
+    line.textContent = `${dataset.name}: ${dataset.asked}`;
+    return line;
+  });
+}
+
 function showReport(report, { plan, body }) {
   const attributes = new Map(plan.attributes.map((each) => [each.name, each]));
   const sizes = new Map(plan.attributes.map((each) => [each.name, each.size]));
@@ -100,6 +122,7 @@ function showReport(report, { plan, body }) {
   const { cohorts, bytes: width } = plan.explain();
   const group = cohorts > 1 ? ` (${say("by_lot", { number: report.json.cohort + 1, count: cohorts.toLocaleString(document.documentElement.lang) })})` : "";
   by("asked").textContent = `${askedWords(asks, attributes)}${group}`;
+  by("questions").replaceChildren(...questionLines(asks));
   by("says").textContent = saidWords(asks, payload, attributes).join(" ");
   const inClear = Object.entries(report.json.public ?? {}).map(([name, value]) => `${name}: ${value}`);
   by("clear").textContent = inClear.join(", ");
@@ -162,6 +185,22 @@ function showPromises(plan) {
   by("promises").replaceChildren(...lines);
 }
 
+/** The questions follow when somebody agrees; who has answered before did so. */
+function askConsent(isGiven) {
+  const section = by("consent");
+  if (!section) return;
+  const go = () => {
+    section.hidden = true;
+    by("answers").hidden = false;
+  };
+  if (isGiven) go();
+  by("agree").disabled = false;
+  by("agree").addEventListener("click", () => {
+    go();
+    by("answers-title").focus();
+  });
+}
+
 async function begin() {
   const survey = await fetchPlan();
   const { plan } = survey;
@@ -170,21 +209,29 @@ async function begin() {
   const assignment = plan.coin === "assigned" ? () => Assignment.fetch(url, plan) : undefined;
   const client = new Client(plan, { memory, assignment, invalid: "raise" }); // so that a slip can be mended here
   let drawn = await client.recall();
+  let confirmed = ""; // what was left out when the button was pressed before
   if (drawn && isSent(drawn)) {
     showSent(drawn, survey);
     note(say("again"));
   }
   by("unsent").hidden = !drawn || isSent(drawn);
   by("draw").disabled = false;
+  askConsent(Boolean(drawn));
 
   by("answers").addEventListener("submit", async (event) => {
     event.preventDefault(); // nothing is submitted; the answers are read where they are
-    const record = readRecord(plan);
+    const { record, left } = readRecord(plan);
     const missing = [...document.querySelectorAll(".question.missing")];
     by("unanswered").hidden = missing.length === 0;
-    by("unanswered").textContent = missing.length ? say("please_answer", { names: missing.map((each) => each.dataset.name).join(", ") }) : "";
+    by("unanswered").textContent = missing.length ? say("please_answer", { names: missing.map((each) => each.dataset.asked).join(", ") }) : "";
     if (missing.length) {
       missing[0].querySelector("input, select").focus();
+      return;
+    }
+    if (left && left !== confirmed && !drawn) {
+      confirmed = left; // once more, in case it was an oversight
+      by("unanswered").hidden = false;
+      by("unanswered").textContent = say("left_out", { names: left });
       return;
     }
     complain("");

@@ -1,0 +1,1 @@
+"""The documentation as a site that needs no server and no network: ``make docs``."""
