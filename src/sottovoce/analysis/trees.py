@@ -338,10 +338,12 @@ class Tree:
 def dependency_tree(source: Source, root: str | None = None) -> Tree:
     """The tree over a plan's attributes of most mutual information (cormode2018marginal, sec. 6.2).
 
-    ``source`` is the estimate of a ``Marginals`` question, or its aggregate. What noise alone would
-    seem to tell is taken off each pair before they are compared. ``root``: by default the attribute
-    that tells most. Pairs that were never asked join the tree only where no others hold it
-    together, and are marked.
+    What noise alone would seem to tell is taken off each pair before they are compared. Pairs that
+    were never asked join the tree only where no others hold it together, and are marked.
+
+    Args:
+        source: the estimate of a ``Marginals`` question, or its aggregate.
+        root: an attribute; by default the one that tells most.
 
     >>> import sottovoce as sv
     >>> schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Boolean())

@@ -42,10 +42,11 @@ def heard_all(made: Plan, sources: Sequence[str], quiet: bool, engine: TaskEngin
 
 def check_sources(sources: Sequence[str], engine: str) -> None:
     """Refuse places that would count twice, or that an engine of this name cannot fold."""
-    from sottovoce.protocol.report_places import shown
+    from sottovoce.protocol.report_places import place_of, shown
 
     before: dict[str, str] = {}  # by which source a file was given
     for source in sources:
+        place_of(source)  # refuses what is no URL
         _check_source(source, engine)
         for place in _places(source, alone=len(sources) == 1):
             settled = _settled(str(place))
