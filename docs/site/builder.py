@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,13 +10,16 @@ from urllib.parse import unquote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from docs.site import search
+from docs.site import api, commands, search
 from docs.site.addresses import ROOT, between, copy_of, file_of, target_of
-from docs.site.contents import CONTENTS, entries
+from docs.site.contents import entries, parts
 from docs.site.markdown import Rendered, render
-from docs.site.sources import sources, unlisted
+from docs.site.sources import sources
 
 HERE = Path(__file__).parent
+# code in a text that is a link: `sv.plan(...)`, `sottovoce plan survey.toml`
+PUBLIC = re.compile(r"^(?:sv|sottovoce)\.(\w+)(?:\(.*\))?$", re.DOTALL)
+COMMAND = re.compile(r"^sottovoce ([a-z-]+(?: [a-z-]+)?)(?: |$)")
 STATIC = ("site.css", "site.js")
 
 
@@ -34,7 +38,20 @@ class Builder:
             self.texts[source],
             lambda href: self.link(source, href),
             lambda path: self.picture(source, path),
+            lambda words: self.reference(source, words),
         )
+
+    def reference(self, source: str, words: str) -> str | None:
+        """The address of what code in a text names: something public, or a command."""
+        named, called = PUBLIC.match(words), COMMAND.match(words)
+        target = None
+        if named and named.group(1) in api.public():
+            target, anchor = api.source_of(api.page_of(named.group(1))), named.group(1)
+        elif called and commands.known(called.group(1)):
+            target, anchor = commands.SOURCE, commands.anchor(commands.known(called.group(1)))
+        if target is None or target == source or target not in self.texts:
+            return None
+        return self.link(source, f"{between(source, target)}#{anchor}")
 
     def link(self, source: str, href: str) -> str:
         """The address to which a link of a page leads."""
@@ -84,7 +101,6 @@ def build(output: Path) -> list[str]:
     builder = Builder(sources())
     pages = {entry.source: builder.page(entry.source) for entry in entries()}
     builder.check(pages)
-    builder.faults += [f"{path}: not in the navigation" for path in unlisted()]
 
     shutil.rmtree(output, ignore_errors=True)
     output.mkdir(parents=True)
@@ -114,7 +130,7 @@ def _write_pages(output: Path, pages: dict[str, Rendered]) -> None:
         text = template.render(
             page=pages[entry.source],
             here=entry,
-            parts=CONTENTS,
+            parts=parts(),
             root=between(target, "x").removesuffix("x"),
             before=listed[place - 1] if place else None,
             after=listed[place + 1] if place + 1 < len(listed) else None,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
+
+from docs.site import api, commands
+from docs.site.addresses import ROOT
 
 
 class Entry(NamedTuple):
@@ -18,6 +22,9 @@ class Part(NamedTuple):
     title: str
     entries: tuple[Entry, ...]
 
+
+GALLERY = "docs/gallery.md"  # made, not written, as the references are
+MADE = frozenset({GALLERY, commands.SOURCE, *api.sources()})
 
 CONTENTS = (
     Part(
@@ -67,6 +74,8 @@ CONTENTS = (
     Part(
         "Reference",
         (
+            *(Entry(source, label) for source, label in api.sources().items()),
+            Entry(commands.SOURCE, "Command line"),
             Entry("docs/sql-language.md", "SQL"),
             Entry("docs/wire.md", "The wire"),
         ),
@@ -83,7 +92,7 @@ CONTENTS = (
     Part(
         "Pictures and notebooks",
         (
-            Entry("docs/gallery.md", "Gallery"),
+            Entry(GALLERY, "Gallery"),
             Entry("docs/notebooks/README.md", "Notebooks"),
             Entry("docs/notebooks/survey.ipynb", "A survey"),
             Entry("docs/notebooks/telemetry.ipynb", "Telemetry"),
@@ -106,6 +115,24 @@ CONTENTS = (
 )
 
 
+@cache
+def parts() -> tuple[Part, ...]:
+    """The navigation; pages in ``docs/`` that it does not name come last."""
+    listed = {entry.source for part in CONTENTS for entry in part.entries}
+    found = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.ipynb")]
+    others = sorted({path.relative_to(ROOT).as_posix() for path in found} - listed)
+    if not others:
+        return CONTENTS
+    more = tuple(Entry(source, title(source)) for source in others)
+    return (*CONTENTS, Part("More", more))
+
+
+def title(source: str) -> str:
+    """The first heading of a page."""
+    first = (ROOT / source).read_text(encoding="utf-8").partition("\n")[0]
+    return first.removeprefix("# ") if first.startswith("# ") else source
+
+
 def entries() -> list[Entry]:
     """All pages in order."""
-    return [entry for part in CONTENTS for entry in part.entries]
+    return [entry for part in parts() for entry in part.entries]

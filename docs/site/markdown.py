@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import pairwise
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -15,6 +16,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 COLOURED = HtmlFormatter(nowrap=True)
+ANCHOR = re.compile(r" \{#([\w.-]+)\}$")
 HEADINGS = ("h2", "h3")  # that stand beside a page as its contents
 
 
@@ -119,27 +121,50 @@ def _parser() -> MarkdownIt:
 PARSER = _parser()
 
 
+def _referring(tokens: Sequence[Token], reference: Callable[[str], str | None]) -> Iterator[Token]:
+    """The parts of a text; code that names something known becomes a link to it."""
+    is_link = False
+    for token in tokens:
+        is_link = token.type == "link_open" or (is_link and token.type != "link_close")
+        address = reference(token.content) if token.type == "code_inline" and not is_link else None
+        if address is None:
+            yield token
+            continue
+        yield Token("reference_open", "a", 1, attrs={"href": address})
+        yield token
+        yield Token("reference_close", "a", -1)
+
+
 def _inner(tokens: Sequence[Token]) -> Iterator[Token]:
     for token in tokens:
         yield token
         yield from _inner(token.children or [])
 
 
-def render(text: str, link: Callable[[str], str], picture: Callable[[str], str]) -> Rendered:
+def render(
+    text: str,
+    link: Callable[[str], str] = str,
+    picture: Callable[[str], str] = str,
+    reference: Callable[[str], str | None] = lambda _: None,
+) -> Rendered:
     """A page of Markdown.
 
     Args:
         text: the Markdown.
         link: what becomes of a link's target.
         picture: what becomes of a picture's address.
+        reference: the address to which code within a text leads, if it does.
 
-    >>> page = render("# One\\n\\nTwo [three](four.md).", lambda href: href.upper(), str)
+    >>> page = render("# One\\n\\nTwo [three](four.md).", lambda href: href.upper())
     >>> page.body
     '<h1 id="one">One</h1>\\n<p>Two <a href="FOUR.MD">three</a>.</p>\\n'
     >>> page.sections
     (Section(level=1, heading='One', anchor='one', text='Two three.'),)
     """
     tokens = PARSER.parse(text)
+    for before, token in pairwise(tokens):
+        if token.type == "inline" and before.type != "heading_open":
+            token.children = list(_referring(token.children or [], reference))
     for token in _inner(tokens):
         if token.type == "link_open":
             token.attrSet("href", link(str(token.attrGet("href"))))
@@ -150,6 +175,15 @@ def render(text: str, link: Callable[[str], str], picture: Callable[[str], str])
     return Rendered(PARSER.renderer.render(tokens, PARSER.options, {}), tuple(sections))
 
 
+def given_anchor(inline: Sequence[Token]) -> str:
+    """The name that a heading gives itself, as in ``## Plan {#Plan}``; it is taken off."""
+    named = ANCHOR.search(inline[-1].content) if inline else None
+    if named is None:
+        return ""
+    inline[-1].content = inline[-1].content[: named.start()]
+    return named.group(1)
+
+
 def _sections(tokens: Sequence[Token]) -> list[Section]:
     """The sections of a page; its headings get their anchors."""
     anchors = Anchors()
@@ -157,8 +191,9 @@ def _sections(tokens: Sequence[Token]) -> list[Section]:
     text: list[str] = []
     for place, token in enumerate(tokens):
         if token.type == "heading_open":
-            heading = words(tokens[place + 1].children or [])
-            anchor = anchors.name(heading)
+            inline = tokens[place + 1].children or []
+            anchor = given_anchor(inline) or anchors.name(words(inline))
+            heading = words(inline)
             token.attrSet("id", anchor)
             _close(found, text)
             found.append(Section(int(token.tag[1]), heading, anchor, ""))

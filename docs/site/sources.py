@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 
+from docs.site import api, commands
 from docs.site.addresses import ROOT
-from docs.site.contents import entries
+from docs.site.contents import GALLERY, MADE, entries
 
 PICTURE = re.compile(r"!\[([^\]]+)\]\(([^)\s]+)\)")
 
@@ -44,15 +45,7 @@ def gallery(texts: dict[str, str]) -> str:
 
 def sources() -> dict[str, str]:
     """Every page of the navigation, by its source."""
-    made = {"docs/gallery.md"}
-    texts = {entry.source: text_of(entry.source) for entry in entries() if entry.source not in made}
-    texts["docs/gallery.md"] = gallery(texts)
-    return {entry.source: texts[entry.source] for entry in entries()}
-
-
-def unlisted() -> list[str]:
-    """Pages in ``docs/`` that the navigation lacks."""
-    listed = {entry.source for entry in entries()}
-    found = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.ipynb")]
-    paths = (path.relative_to(ROOT).as_posix() for path in found)
-    return sorted(path for path in paths if path not in listed)
+    listed = [entry.source for entry in entries()]
+    texts = {source: text_of(source) for source in listed if source not in MADE}
+    texts |= {**api.texts(), commands.SOURCE: commands.text(), GALLERY: gallery(texts)}
+    return {source: texts[source] for source in listed}

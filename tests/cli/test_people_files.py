@@ -188,6 +188,7 @@ def test_what_cannot_be_proposed(
 
 
 AGE = sv.Ordinal(18, 49, bins=[18, 25, 35], other=18)
+YES_OR_NO = sv.Categorical([True, False, "none"], other="none")
 
 
 @pytest.mark.parametrize(
@@ -202,6 +203,7 @@ AGE = sv.Ordinal(18, 49, bins=[18, 25, 35], other=18)
         (sv.Categorical([1, 2]), ["1.0", "2"], ["1", "2"]),
         (sv.Boolean(), ["1.0", "0", "yes"], ["1", "0", "yes"]),
         (sv.Boolean(other=False), ["", "1.0"], ["False", "1"]),
+        (YES_OR_NO, ["Yes", "", "false", "1"], ["1", "none", "0", "1"]),
         (sv.Text(bytes=4), ["1.0", ""], ["1.0", ""]),
         (sv.Number(0, 9, "0.01", sensitive=False), ["1.5", "2."], ["1.5", "2.0"]),
     ],

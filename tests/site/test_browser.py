@@ -20,8 +20,8 @@ PHONE = {"viewport": {"width": 390, "height": 844}}
 # what a query must lead to, first of all
 QUERIES = {
     "threat model": "threat-model.html",
-    "dependency_tree": "analysis.html",
-    "backup": "collector.html#backups",
+    "dependency_tree": "api/analysis.html#dependency_tree",
+    "backup": "commands.html#backup",
     "errata": "errata.html",
 }
 

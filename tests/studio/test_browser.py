@@ -108,6 +108,9 @@ def test_a_survey_is_made_answered_and_watched(chromium: Any, collector: Collect
         link = page.locator(".link a").get_attribute("href")
         plan = collector.service.survey(page.url.rsplit("/", 1)[-1]).plan
         assert list(plan.schema) == ["smoker", "drinks"]
+        none = "ne se prononce pas"  # offered unless somebody wants otherwise
+        assert list(plan.schema["smoker"].labels()) == [True, False, none]
+        assert plan.schema["drinks"].other == none
         with visitor(chromium) as (person, _):
             person.goto(link)
             assert person.evaluate("document.documentElement.lang") == "fr"
@@ -116,7 +119,9 @@ def test_a_survey_is_made_answered_and_watched(chromium: Any, collector: Collect
             person.get_by_role("button", name="Je suis d'accord").click()
             assert person.evaluate("document.activeElement.id") == "answers-title"
             person.get_by_role("group", name="Fumez-vous ?").get_by_label("Oui").check()
-            person.get_by_label("daily", exact=True).check()
+            person.locator("#draw").click()  # with a question left out
+            assert "laissé de côté : drinks" in person.locator("#unanswered").text_content()
+            assert not person.locator("#whisper").is_visible()
             person.locator("#draw").click()
             person.locator("#thanks").wait_for()
             assert person.locator("#questions").text_content() in ("", "smoker: Fumez-vous ?")
@@ -434,6 +439,7 @@ def test_every_page_can_be_read_by_everybody(
         f"/take/{asked.id}",
         f"/watch/{drawn.id}",
         f"/watch/{drawn.id}/table?attribute=age",
+        f"/watch/{drawn.id}/groups?attribute=age&group=smoker:yes&group=smoker:no",
     ]
     with visitor(chromium, color_scheme=scheme) as (page, log):
         for path in paths:
@@ -443,6 +449,8 @@ def test_every_page_can_be_read_by_everybody(
                 draw(page, ONE)
             if "/table" in path:
                 page.locator("#table svg").wait_for()
+            if "/groups" in path:
+                page.locator("#table td").first.wait_for()
             assert page.evaluate(RULES) == [], path
             assert page.evaluate(CONTRAST) == [], path
             assert page.screenshot(full_page=True).startswith(b"\x89PNG")

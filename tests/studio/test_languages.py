@@ -38,7 +38,11 @@ def parts(sentence: str) -> set[str]:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_all_catalogues_hold_the_same_sentences_and_parts(language: str) -> None:
     english, other = words("en"), words(language)
-    for plain, translated in ((english.page, other.page), (english.script, other.script)):
+    for plain, translated in (
+        (english.page, other.page),
+        (english.script, other.script),
+        (english.form, other.form),
+    ):
         assert list(translated) == list(plain)
         for name, sentence in plain.items():
             assert parts(translated[name]) == parts(sentence), name

@@ -33,6 +33,7 @@ FORM = {
 
 TEXTS = {
     "question": ["Fumez-vous ?", "", ""],
+    "missing": ["ne se prononce pas", "", "ne se prononce pas"],
     "introduction": "Deux questions.\n\n<b>Merci</b> !",
     "consent": "Rien d'autre ne sera gardé.",
     "contact": "enquete@example.org",
@@ -61,10 +62,20 @@ def test_a_form_becomes_the_survey_that_it_describes(
     again = browser.post("/new", data=FORM)
     assert again.status_code == 409
     # texts are beside the plan: another wording is no other survey
-    reworded = browser.post("/new", data={**FORM, **TEXTS})
+    reworded = browser.post("/new", data={**FORM, **TEXTS, "missing": ["", "", ""]})
     assert reworded.status_code == 409
     assert "Fumez-vous ?" in reworded.text
     assert f"/watch/{made.plan.id}" in again.text
+
+
+def test_a_column_may_travel_in_clear(collector: Collector, browser: httpx.Client) -> None:
+    sent = {"sent": ["", "clear", ""], "missing": ["", "none", ""], "people": "10,002"}
+    answer = browser.post("/new", data={**FORM, **sent})
+    plan = collector.service.survey(answer.headers["location"].rsplit("/", 1)[-1]).plan
+    assert plan.columns == ("drinks",)
+    assert plan.schema["drinks"] == sv.Categorical(["never", "weekly", "daily"], sensitive=False)
+    assert plan.cohorts.attributes == ("smoker", "age")
+    assert 'name="share drinks"' in browser.get(f"/watch/{plan.id}").text
 
 
 def test_a_participant_reads_the_texts_of_the_survey(
@@ -76,7 +87,12 @@ def test_a_participant_reads_the_texts_of_the_survey(
     assert '<html lang="fr">' in found
     assert "<p>Deux questions.</p><p>&lt;b&gt;Merci&lt;/b&gt; !</p>" in found
     assert found.index("autre ne sera gardé.") < found.index('id="answers"')
-    assert "<legend>Fumez-vous ?</legend>" in found
+    assert re.search(r"<legend>Fumez-vous \? <[^>]*>facultatif</span></legend>", found)
+    assert "<span>ne se prononce pas</span>" in found
+    # a number is left out by leaving its field empty
+    assert 'data-name="age" data-asked="age" data-missing="17"' in found
+    assert '<input type="number" class="short" min="18" max="97"' in found
+    assert "<legend>drinks</legend>" in found
     assert "enquete@example.org" in found
     assert '<html lang="de">' in browser.get(f"/take/{id}?lang=de").text
     assert collector.service.survey(id).to_json()["texts"]["questions"] == {
@@ -117,6 +133,7 @@ def test_a_participant_reads_the_texts_of_the_survey(
         ({"learn": "popular"}, "asked of one attribute"),
         ({"learn": "fortunes"}, "must be frequencies, tables or popular"),
         ({"coin": "thrown"}, "must be one of"),
+        ({"sent": ["clear"] * 3}, "at least one must be randomised"),
         ({"title": "x" * 201}, "at most 200"),
         ({"language": "la"}, "must be one of en, de"),
         ({"question": ["x" * 501, "", ""]}, "at most 500"),

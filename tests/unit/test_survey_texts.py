@@ -62,6 +62,37 @@ def test_a_wrong_text_is_named(change: dict[str, Any], rule: str) -> None:
         Survey.parse({**BODY, **change}, "survey")
 
 
+def test_a_question_that_may_be_left_out_has_an_answer_for_it() -> None:
+    schema = {
+        "smoker": {"kind": "boolean", "missing": "prefer not to say"},
+        "tea": {"kind": "categorical", "values": ["green", "none"], "missing": "none"},
+        "age": {"kind": "ordinal", "low": 18, "high": 97, "bins": 2, "missing": 17},
+        "rooms": {"kind": "ordinal", "low": 1, "high": 5, "missing": 6},
+    }
+    made = parse_schema(schema, "schema")
+    assert made == sv.Schema(
+        smoker=sv.Categorical([True, False, "prefer not to say"], other="prefer not to say"),
+        tea=sv.Categorical(["green", "none"], other="none"),
+        age=sv.Ordinal(17, 97, bins=[17, 18, 58], other=17),
+        rooms=sv.Ordinal(1, 6, other=6),
+    )
+    assert (made.code("smoker", True), made.code("smoker", False)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "rule"),
+    [
+        ({"kind": "boolean", "missing": ""}, r"missing \(\) must be a text"),
+        ({"kind": "boolean", "missing": "none", "other": True}, "missing and other say the same"),
+        ({"kind": "ordinal", "low": 1, "high": 5, "missing": 9}, r"missing \(9\) must be 0 or 6"),
+        ({"kind": "text", "bytes": 4, "missing": "none"}, "missing: an attribute of kind text"),
+    ],
+)
+def test_a_wrong_missing_answer_is_named(attribute: dict[str, Any], rule: str) -> None:
+    with pytest.raises(InvalidInput, match=f"attribute 'x': {rule}"):
+        parse_schema({"x": attribute}, "schema")
+
+
 def test_a_later_round_says_its_number() -> None:
     plan = Survey.parse(BODY).plan()
     assert sv.Texts("Tea").following(plan) == sv.Texts("Tea (next round)")

@@ -9,9 +9,16 @@ import pytest
 from scipy.stats import binom
 
 from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers
-from sottovoce.questions.queries.models.several import SeveralTable, fit_several
+from sottovoce.questions.queries.models.planes import part_sums
+from sottovoce.questions.queries.models.several import SeveralTable, fit_several, line_rows
 from sottovoce.questions.queries.models.weights import fit_weighted
-from sottovoce.questions.queries.models.wide import PRODUCT_PART, WIDE_SCALE
+from sottovoce.questions.queries.models.wide import (
+    CODE_SCALE,
+    EVEN_PART,
+    PRODUCT_PART,
+    USUAL_SCALE,
+    WIDE_SCALE,
+)
 from tests.grid_crowds import Asked, hear, line_grids, shifted_edges
 
 SIZE = 16
@@ -65,7 +72,8 @@ def test_answers_are_those_of_plain_matrices():
     whole = table.tables[0, 1][0]
     masses = whole.ravel()
     product = np.outer(table.rows[0][0], table.rows[1][0]).ravel()
-    mixed = (1 - PRODUCT_PART) * masses + PRODUCT_PART * product / product.sum()
+    mixed = (1 - PRODUCT_PART - EVEN_PART) * masses
+    mixed += PRODUCT_PART * product / product.sum() + EVEN_PART / SIZE**2
     rows, heard, precisions = [], [], []
     for grid in evidence:
         edges = [np.array([0, SIZE])] * 2
@@ -89,11 +97,48 @@ def test_answers_are_those_of_plain_matrices():
     assert np.diag(prior)[mixed.argmax()] > np.diag(prior)[mixed.argmin()]
     gain = prior @ held.T @ np.linalg.inv(held @ prior @ held.T + np.diag(1 / precisions))
     wanted = masses + gain @ (heard - held @ masses)
-    left = prior - gain @ held @ prior
+    # masses deviate by u^2 L L', and as much of it is left as is not told; cells err by V
+    untold = np.eye(SIZE**2) - gain @ held
+    left = untold @ (prior * (USUAL_SCALE / WIDE_SCALE) ** 2) @ untold.T
+    left += gain @ np.diag(1 / precisions) @ gain.T
     sums = np.stack([np.outer(x, y).ravel() for x, y in chosen], axis=1)
     assert found.values == pytest.approx(sums.T @ wanted, abs=1e-6)
     scale = np.abs(np.diag(sums.T @ left @ sums)).max()
     assert found.covariance == pytest.approx(sums.T @ left @ sums, abs=1e-5 * scale)
+
+
+def test_a_selection_by_one_of_two_dimensions_errs_as_the_dimension_by_itself():
+    _, evidence = crowd(7)
+    table = fitted(evidence)
+    half = (np.arange(SIZE) < SIZE // 2).astype(float)
+    stated = table.joint([{0: half}]).std_errors[0]
+    alone = (line_rows(table.lines[0])[1:] @ half).std(ddof=1)
+    assert stated == pytest.approx(alone)
+    # draws of the pair also stray by what it does not know of both dimensions together
+    pair = part_sums(half, table._halving(0)) @ table._blocks[0, 1][1:].sum(axis=2).T
+    assert pair.std(ddof=1) > 1.2 * alone
+
+
+def test_ranges_that_cut_a_part_err_by_what_is_inside():
+    rng = np.random.default_rng(43)
+    size = 64  # in 32 parts of two codes
+    people = rng.multinomial(10**9, np.full(size * size, 1 / size**2)).reshape(size, size)
+    asked: list[Asked] = []
+    for axes in ((0,), (1,), (0, 1)):
+        asked.append((axes, tuple(shifted_edges(size, 2, 0) for _ in axes), 1.0))
+    table = fit_several(hear(people, asked, 4.0, rng), (size, size), (True, True))
+    codes = np.arange(size)
+    whole, cut = (codes < 32).astype(float), (codes < 31).astype(float)
+    wide = table._wide(0, 1)
+    assert wide._inside([(whole, whole)]) == pytest.approx(0.0)
+    # one part of x is cut: its code that is left out errs in 16 blocks of y
+    found = wide._inside([(cut, whole)])
+    block = 1 / 32**2
+    shift = np.sqrt(2) * block * 0.25 * CODE_SCALE  # two codes of one half each
+    assert found[0, 0] == pytest.approx(16 * shift**2, rel=0.05)
+    # what one selection has too much, the rest of the part has too little
+    both = wide._inside([(cut, whole), (whole - cut, whole)])
+    assert both == pytest.approx(found[0, 0] * np.array([[1, -1], [-1, 1]]))
 
 
 def test_intervals_of_two_dimensions_hold_for_a_crowd_unlike_the_prior():

@@ -16,12 +16,15 @@ from sottovoce.protocol.question_forms import QUESTIONS
 from sottovoce.protocol.terms import LOCAL
 from sottovoce.protocol.texts import Texts
 from sottovoce.questions.base import Question, are_names
-from sottovoce.schema import Schema
+from sottovoce.questions.outside import BROUGHT_QUESTIONS
+from sottovoce.schema import Attribute, Schema
+from sottovoce.schema.missing import with_missing
 
 SURVEY_PARTS = ("epsilon", "people", "schema", "question")
 SHUFFLED_PARTS = ("delta", "cap", "fakes", "least", "hops")  # that only shuffled plans have
 MORE_PARTS = ("title", "texts", "coin", "public", "trust", *SHUFFLED_PARTS)  # may be left out
 ATTRIBUTE_TEXT = "question"  # beside an attribute: how people are asked for it
+MISSING = "missing"  # beside an attribute: the answer of people who give none
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Survey:
 
         ``title``, ``texts``, ``coin``, ``public`` and ``trust`` may be there too, with
         ``trust = "shuffled"`` what :func:`sottovoce.plan` takes for it, and beside an attribute
-        its ``question``.
+        its ``question`` and the answer of people who give none (``missing``).
         """
         for part in SURVEY_PARTS:
             if part not in body:
@@ -106,10 +109,25 @@ def parse_schema(body: Any, where: str) -> Schema:
                 f"{where}: attribute {name!r} must be a table, written [schema.{name}]"
             )
     plain = {
-        name: {key: part for key, part in attribute.items() if key != ATTRIBUTE_TEXT}
+        name: {key: part for key, part in attribute.items() if key not in (ATTRIBUTE_TEXT, MISSING)}
         for name, attribute in body.items()
     }
-    return Schema.from_json(plain)
+    schema = Schema.from_json(plain)
+    asked = {name: body[name][MISSING] for name in body if MISSING in body[name]}
+    return Schema(
+        **{
+            name: _answerable(name, attribute, asked[name]) if name in asked else attribute
+            for name, attribute in schema.items()
+        }
+    )
+
+
+def _answerable(name: str, attribute: Attribute, missing: Any) -> Attribute:
+    """An attribute with the answer of people who give none."""
+    try:
+        return with_missing(attribute, missing)
+    except InvalidInput as wrong:
+        raise InvalidInput(f"attribute {name!r}: {wrong}") from None
 
 
 def parse_texts(body: Mapping[str, Any], where: str = "survey") -> Texts:
@@ -137,9 +155,14 @@ def parse_question(body: Mapping[str, Any]) -> Question:
     }
     kind = options.pop("kind", None)
     known = {form.kind: form for form in QUESTIONS}
-    if not isinstance(kind, str) or kind not in known:
+    if not isinstance(kind, str):
         raise InvalidInput(f"question: kind ({kind}) must be one of {', '.join(known)}")
-    question: type[Question] = known[kind].load()
+    question: type[Question] | None = known[kind].load() if kind in known else None
+    if question is None:
+        question = BROUGHT_QUESTIONS.load(kind, known)
+    if question is None:
+        names = ", ".join([*known, *BROUGHT_QUESTIONS.entries(known)])
+        raise InvalidInput(f"question: kind ({kind}) must be one of {names}")
     return question.from_survey(options)
 
 

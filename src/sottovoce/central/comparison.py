@@ -110,7 +110,7 @@ def compare_releases(
     above: Any = "0.01",
     runs: int = 1,
     seed: int = 1,
-    advance: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[ReleasesComparison]:
     """Simulate releases and measure them.
 
@@ -125,7 +125,7 @@ def compare_releases(
         above: the share of the users that must hold a tuple for recall to count it.
         runs: with noise of their own each.
         seed: of all noise.
-        advance: told how many releases were made.
+        progress: told how many releases were made.
     """
     whole("runs", runs, 1, 10_000)
     least = max(1, int(np.ceil(float(share("above", above)) * table.people)))
@@ -142,9 +142,9 @@ def compare_releases(
             terms = parse_terms(epsilon, delta, up_to, neighbours, options)
             check_together(table, terms)
             contest = _Contest(each.text, float(terms.epsilon))
-            _simulate(contest, each.method, table, terms, runs, (seed, number), advance)
+            _simulate(contest, each.method, table, terms, runs, (seed, number), progress)
             contests.append(contest)
-            advance(runs * len(contests))
+            progress(runs * len(contests))
     yield from _judged(contests, truth_of(table), table.people, up_to, least)
 
 

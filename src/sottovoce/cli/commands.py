@@ -13,6 +13,7 @@ import typer
 from sottovoce import __version__
 from sottovoce.cli.engines import EngineName, Master
 from sottovoce.cli.examples import EXAMPLES
+from sottovoce.console.reading import LOCAL_ENGINE
 from sottovoce.console.screen import say, says_all
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import json_visible
@@ -239,7 +240,7 @@ def estimate(
         Path | None, typer.Option(metavar="FILE", help="Tables as Excel, a sheet for each.")
     ] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    engine: EngineName = "local",
+    engine: EngineName = LOCAL_ENGINE,
     master: Master = None,
     plan_id: PlanId = None,
     quiet: Quiet = False,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, compare_app, listed
-from sottovoce.cli.comparing import Plot, check_plot, show
+from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -42,7 +45,7 @@ def compare_shuffled(
         str, typer.Option(metavar="EPSILON", help="The most that a report may cost by itself.")
     ] = "8",
     runs: Annotated[int, typer.Option(help="Each with its own people.")] = 3,
-    seed: Annotated[int, typer.Option(min=0)] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
     schema: Annotated[
         Path | None,
         typer.Option(metavar="s.toml", help="The domains; by default those found in the data."),
@@ -52,6 +55,8 @@ def compare_shuffled(
         typer.Option(metavar="N", help="Put a column of many numbers into N quantile bins."),
     ] = None,
     plot: Plot = None,
+    engine: EngineName = LOCAL_ENGINE,
+    master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -64,7 +69,6 @@ def compare_shuffled(
     Example:  sottovoce compare shuffled adult.csv --attribute education --epsilon 0.1,0.5
               --people 1000000 --methods auto,solh,solh-thesis,sh,rap,aue,central
     """
-    from sottovoce.console.progress import progress
     from sottovoce.console.surveys import read_schema
     from sottovoce.measure import read_population
     from sottovoce.measure.shuffled import compare_shuffled as compare
@@ -73,12 +77,10 @@ def compare_shuffled(
     domains = None if schema is None else read_schema(schema)
     crowd = read_population(table, domains, [attribute], bins)
     epsilons, names = listed(epsilon), listed(methods)
-    with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
-        rows = list(
-            compare(
-                crowd, attribute, epsilons, people, names, runs, seed, delta, cap, progress=advance
-            )
-        )
+    terms: dict[str, Any] = {"people": people, "delta": delta, "cap": cap}
+    measured = partial(compare, crowd, attribute, runs=runs, seed=seed, **terms)
+    total = runs * len(epsilons) * len(names)
+    rows = compared(EngineChoice(engine, master), measured, epsilons, names, total, quiet)
     from sottovoce.measure.pictures import shuffled_errors
 
     show(

@@ -9,6 +9,7 @@ import typer
 
 from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, app, print_json
 from sottovoce.cli.engines import EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 from sottovoce.ground.errors import InvalidInput
 
 
@@ -25,7 +26,7 @@ def fold(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where the total goes.")
     ],
-    engine: EngineName = "local",
+    engine: EngineName = LOCAL_ENGINE,
     master: Master = None,
     as_json: Json = False,
     plan_id: PlanId = None,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
-from sottovoce.cli.comparing import Plot, check_plot, show
+from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 from sottovoce.console.screen import say
 from sottovoce.ground.errors import InvalidInput
 
@@ -41,7 +44,7 @@ def compare_marginals(
     ] = None,
     queries: Annotated[int, typer.Option(help="Random tables in each run.")] = 50,
     runs: Annotated[int, typer.Option(help="Each with its own people and tables.")] = 5,
-    seed: Annotated[int, typer.Option(min=0)] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
     schema: Annotated[
         Path | None,
         typer.Option(metavar="s.toml", help="The domains; by default those found in the data."),
@@ -66,6 +69,8 @@ def compare_marginals(
         bool, typer.Option("--coverage", help="Also count how often 95% intervals hold.")
     ] = False,
     plot: Plot = None,
+    engine: EngineName = LOCAL_ENGINE,
+    master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -85,7 +90,6 @@ def compare_marginals(
               --plot errors.svg
     """
     from sottovoce import measure
-    from sottovoce.console.progress import progress
     from sottovoce.console.surveys import read_schema
 
     check_plot(plot)
@@ -93,23 +97,20 @@ def compare_marginals(
     chosen = None if attributes is None else listed(attributes)
     crowd = measure.read_population(table, domains, chosen, bins, top, merge)
     epsilons, names = listed(epsilon), listed(methods)
-    with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
-        rows = list(
-            measure.compare_marginals(
-                crowd,
-                k,
-                people,
-                epsilons,
-                names,
-                queries,
-                runs,
-                seed,
-                advance,
-                coverage=coverage,
-                planned_for=planned_for,
-                repair=postprocess,
-            )
-        )
+    compare = partial(
+        measure.compare_marginals,
+        crowd,
+        k,
+        people,
+        queries=queries,
+        runs=runs,
+        seed=seed,
+        coverage=coverage,
+        planned_for=planned_for,
+        repair=postprocess,
+    )
+    total = runs * len(epsilons) * len(names)
+    rows = compared(EngineChoice(engine, master), compare, epsilons, names, total, quiet)
     from sottovoce.console.tables import marginals_table
     from sottovoce.measure.pictures import marginal_errors
 

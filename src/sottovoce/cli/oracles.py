@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, Size, app, compare_app, listed, print_json
-from sottovoce.cli.comparing import Plot, check_plot, show
+from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 
 
 @app.command()
@@ -46,8 +49,10 @@ def compare_oracles(
     names: Annotated[
         str | None, typer.Option("--oracles", metavar="a,b", help="Some; by default all that fit.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
     plot: Plot = None,
+    engine: EngineName = LOCAL_ENGINE,
+    master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -59,14 +64,13 @@ def compare_oracles(
               --oracles grr,olh --plot errors.svg
     """
     from sottovoce import measure
-    from sottovoce.console.progress import progress
 
     check_plot(plot)
     chosen = listed(names) if names else None
     epsilons = listed(epsilon)
+    compare = partial(measure.compare_oracles, size=size, people=people, runs=runs, seed=seed)
     total = runs * len(epsilons) * len(chosen or measure.fitting(size))
-    with progress("comparing", total, quiet) as advance:
-        rows = list(measure.compare_oracles(chosen, size, epsilons, people, runs, seed, advance))
+    rows = compared(EngineChoice(engine, master), compare, epsilons, chosen, total, quiet)
     from sottovoce.console.tables import comparison_table
     from sottovoce.measure.pictures import oracle_errors
 

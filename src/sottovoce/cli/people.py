@@ -17,6 +17,8 @@ from sottovoce.cli.commands import (
     listed,
     print_json,
 )
+from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 from sottovoce.ground.labels import visible, visible_lines
 
 Ignored = Annotated[
@@ -110,6 +112,8 @@ def whisper(
     ignore: Ignored = None,
     separator: Separator = None,
     series: SeriesFile = None,
+    engine: EngineName = LOCAL_ENGINE,
+    master: Master = None,
     plan_id: PlanId = None,
     quiet: Quiet = False,
 ) -> None:
@@ -130,14 +134,25 @@ def whisper(
     Example:  sottovoce whisper plan.json people.csv -o reports.parquet --ignore '*'
 
     Example:  sottovoce whisper next.json people.csv -o second.parquet --series rounds.parquet
+
+    With an engine other than local its workers read the people, a Parquet file that all of them
+    see, and write the reports into a new folder; the same reports as here, with the same --seed.
+
+    Example:  sottovoce whisper plan.json people.parquet -o reports --seed 1 --engine spark --master
+    spark://host:7077
     """
     from sottovoce.console.surveys import read_plan
-    from sottovoce.console.writing import write_whispers
+    from sottovoce.console.writing import write_crowd, write_whispers
     from sottovoce.sending.people import PeopleFileOptions
 
     made = read_plan(plan_file, plan_id)
     reading = PeopleFileOptions(read_separator(separator), read_ignored(ignore))
-    count = write_whispers(made, people, output, seed, quiet, series, reading)
+    chosen = EngineChoice(engine, master)
+    if chosen.is_local:
+        count = write_whispers(made, people, output, seed, quiet, series, reading)
+    else:
+        with chosen.opened() as workers:
+            count = write_crowd(made, people, output, seed, series, reading, workers)
     fakes = 0 if made.shuffling is None else made.shuffling.fakes
     added = f" ({fakes:,} of them fakes, which its shufflers add)" if fakes else ""
     typer.echo(f"{count:,} reports written to {output}{added}")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, compare_app, listed
-from sottovoce.cli.comparing import Plot, check_plot, show
+from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +27,7 @@ People = Annotated[
 Runs = Annotated[
     int, typer.Option(help="Each with its own people, if they are sampled, and its own coins.")
 ]
-Seed = Annotated[int, typer.Option(min=0)]
+Seed = Annotated[int, typer.Option(min=0, help="Of the simulations.")]
 
 
 @compare_app.command("heavyhitters")
@@ -68,6 +71,8 @@ def compare_heavyhitters(
     runs: Runs = 5,
     seed: Seed = 1,
     plot: Plot = None,
+    engine: EngineName = LOCAL_ENGINE,
+    master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -86,18 +91,15 @@ def compare_heavyhitters(
     """
     from sottovoce import measure
     from sottovoce.cli.answers import read_lines
-    from sottovoce.console.progress import progress
 
     check_plot(plot)
     held = measure.read_holdings(table, value, count, bytes=size, bits=bits, alphabet=alphabet)
     words = None if candidates is None else read_lines(candidates)
     epsilons, names = listed(epsilon), listed(methods)
-    with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
-        rows = list(
-            measure.compare_heavyhitters(
-                held, top, epsilons, names, runs, seed, people, advance, candidates=words
-            )
-        )
+    options: dict[str, Any] = {"runs": runs, "seed": seed, "people": people, "candidates": words}
+    compare = partial(measure.compare_heavyhitters, held, top, **options)
+    total = runs * len(epsilons) * len(names)
+    rows = compared(EngineChoice(engine, master), compare, epsilons, names, total, quiet)
     _show(rows, "values", plot, as_json)
 
 
@@ -121,6 +123,8 @@ def compare_itemsets(
     runs: Runs = 5,
     seed: Seed = 1,
     plot: Plot = None,
+    engine: EngineName = LOCAL_ENGINE,
+    master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -137,17 +141,14 @@ def compare_itemsets(
               --methods svsm
     """
     from sottovoce import measure
-    from sottovoce.console.progress import progress
 
     check_plot(plot)
     held = measure.read_baskets(table, column)
     epsilons, names = listed(epsilon), listed(methods)
-    with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
-        rows = list(
-            measure.compare_itemsets(
-                held, top, epsilons, names, runs, seed, people, advance, of_sets=of_sets
-            )
-        )
+    options: dict[str, Any] = {"runs": runs, "seed": seed, "people": people, "of_sets": of_sets}
+    compare = partial(measure.compare_itemsets, held, top, **options)
+    total = runs * len(epsilons) * len(names)
+    rows = compared(EngineChoice(engine, master), compare, epsilons, names, total, quiet)
     _show(rows, "itemsets" if of_sets else "items", plot, as_json)
 
 

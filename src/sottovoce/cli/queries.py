@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, compare_app, listed
-from sottovoce.cli.comparing import Plot, check_plot, show
+from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,11 +58,13 @@ def compare_queries(
         typer.Option(metavar="N", help="Dimensions that a query restricts; by default all."),
     ] = None,
     runs: Annotated[int, typer.Option(help="Each with its own people and queries.")] = 3,
-    seed: Annotated[int, typer.Option(min=0)] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
     coverage: Annotated[
         bool, typer.Option("--coverage", help="Also count how often 95% intervals hold.")
     ] = False,
     plot: Plot = None,
+    engine: EngineName = LOCAL_ENGINE,
+    master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -76,28 +81,24 @@ def compare_queries(
               --epsilon 2 --methods hio,auto --coverage
     """
     from sottovoce import measure as measures
-    from sottovoce.console.progress import progress
     from sottovoce.measure.pictures import query_errors
 
     check_plot(plot)
     crowd = measures.read_query_population(table, listed(dimensions), measure)
     epsilons, names, volumes = listed(epsilon), listed(methods), listed(volume)
-    with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
-        rows = list(
-            measures.compare_queries(
-                crowd,
-                people,
-                epsilons,
-                names,
-                volumes,
-                queries,
-                runs,
-                seed,
-                advance,
-                coverage=coverage,
-                predicates=predicates,
-            )
-        )
+    compare = partial(
+        measures.compare_queries,
+        crowd,
+        people,
+        volumes=volumes,
+        queries=queries,
+        runs=runs,
+        seed=seed,
+        coverage=coverage,
+        predicates=predicates,
+    )
+    total = runs * len(epsilons) * len(names)
+    rows = compared(EngineChoice(engine, master), compare, epsilons, names, total, quiet)
     what = "people" if measure is None else f"the total of |{measure}|"
     show(rows, lambda: queries_table(rows, what), lambda: query_errors(rows), plot, as_json)
 

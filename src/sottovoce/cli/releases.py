@@ -5,13 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
-from sottovoce.cli.comparing import Plot, check_plot, show
+from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 from sottovoce.console.screen import say
 from sottovoce.ground.labels import visible
 
@@ -218,8 +221,10 @@ def compare_releases(
         typer.Option(metavar="SHARE", help="Recall counts tuples that so many of the users hold."),
     ] = "0.01",
     runs: Annotated[int, typer.Option(min=1, help="Each with its own noise.")] = 1,
-    seed: Annotated[int, typer.Option(min=0)] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
     plot: Plot = None,
+    engine: EngineName = LOCAL_ENGINE,
+    master: Master = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -252,22 +257,19 @@ def compare_releases(
             advance=advance,
         )
     epsilons, names = listed(epsilon), listed(methods)
-    with progress("comparing", runs * len(epsilons) * len(names), quiet) as advance:
-        rows = list(
-            compare(
-                held,
-                names,
-                epsilons,
-                delta,
-                up_to,
-                neighbours=cast("Neighbours", neighbours),  # checked there
-                may_be_empty=_names(may_be_empty),
-                above=above,
-                runs=runs,
-                seed=seed,
-                advance=advance,
-            )
-        )
+    measured = partial(
+        compare,
+        held,
+        delta=delta,
+        up_to=up_to,
+        neighbours=cast("Neighbours", neighbours),  # checked there
+        may_be_empty=_names(may_be_empty),
+        above=above,
+        runs=runs,
+        seed=seed,
+    )
+    chosen, total = EngineChoice(engine, master), runs * len(epsilons) * len(names)
+    rows = compared(chosen, measured, epsilons, names, total, quiet, methods_together=True)
     show(rows, lambda: releases_table(rows), lambda: release_errors(rows), plot, as_json)
 
 

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.files import replacing
 from sottovoce.protocol.texts import NO_TEXTS
 
 if TYPE_CHECKING:
+    from sottovoce.engine import TaskEngine
     from sottovoce.protocol.plan import Plan
     from sottovoce.protocol.texts import Texts
     from sottovoce.sending.people import PeopleFileOptions
@@ -59,3 +61,25 @@ def write_whispers(
     ):
         told = whispers(made, people, seed, advance, members, reading)
         return write_stream(output, told if members is None else members.recorded(told))
+
+
+def write_crowd(
+    made: Plan,
+    people: Path,
+    output: Path,
+    seed: int | None,
+    series: Path | None,
+    reading: PeopleFileOptions,
+    engine: TaskEngine,
+) -> int:
+    """The same by an engine's workers, into a new folder; of people who are simulated."""
+    from sottovoce.sending.crowd_files import write_simulated
+
+    if seed is None:
+        raise InvalidInput(
+            f"engine ({engine.name}) simulates, and needs --seed: coins of real people are drawn "
+            "here, by the engine local"
+        )
+    if series is not None:
+        raise InvalidInput("series is for the engine local: with --seed the seed keeps rounds")
+    return write_simulated(engine, made, people, output, seed, reading)

@@ -183,7 +183,7 @@ class Comparison:
 
 
 def compare_oracles(
-    names: Sequence[str] | None,
+    methods: Sequence[str] | None,
     size: int,
     epsilons: Sequence[Any],
     people: int,
@@ -209,7 +209,7 @@ def compare_oracles(
             "so that every value can be estimated"
         )
     chosen = (
-        [name if name == ADAPTIVE else find(name).names[0] for name in names] if names else None
+        [name if name == ADAPTIVE else find(name).names[0] for name in methods] if methods else None
     )
     for epsilon in epsilons:  # every bad argument is met before the first long run
         for name in chosen or [ADAPTIVE]:

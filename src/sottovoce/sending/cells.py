@@ -13,6 +13,7 @@ from sottovoce.ground.extras import imported
 from sottovoce.schema import Attribute, Boolean, Categorical, FixedPoint, Integer, Label, Ordinal
 from sottovoce.schema.attribute import Single
 
+YES_NO = {"yes": "1", "true": "1", "1": "1", "no": "0", "false": "0", "0": "0"}
 _NUMBER = re.compile(r"\s*([+-]?)([0-9]{1,40})(?:[.,]([0-9]*))?\s*", re.ASCII)
 
 
@@ -48,6 +49,8 @@ def settled(
     """One cell as text that the attribute reads; as it is where no rule says how."""
     number = _whole_text(attribute, value, decimal_commas)
     text = None if value is None else str(value)
+    if text is not None and _has_yes_and_no(attribute):
+        text = YES_NO.get(text.strip().lower(), text)
     if number is not None:
         text = number
     if other is None:
@@ -57,7 +60,7 @@ def settled(
             raise ValueError
         attribute.code(text)
     except (ValueError, TypeError, KeyError, OverflowError):
-        return str(other)
+        return YES_NO[str(other).lower()] if _is_yes_or_no(attribute, other) else str(other)
     return text
 
 
@@ -67,17 +70,26 @@ def _has_rule(attribute: Attribute, column: Any, other: Label | None) -> bool:
 
     if not isinstance(attribute, Boolean | Categorical | FixedPoint | Integer | Ordinal):
         return False
-    if isinstance(attribute, Categorical) and any(
-        isinstance(label, bool) for label in attribute.values[:2]
-    ):
-        return False
     if other is not None:
         return True
+    if _has_yes_and_no(attribute):
+        return False
     if pa.types.is_floating(column.type):
         return not isinstance(attribute, FixedPoint)
     if not pa.types.is_string(column.type) or isinstance(attribute, Categorical):
         return pa.types.is_string(column.type) and _is_numeric(attribute)
     return bool(compute.any(compute.match_substring_regex(column, "[.,]")).as_py())
+
+
+def _has_yes_and_no(attribute: Attribute) -> bool:
+    """Whether it is a list with yes or no in it, which files write as words."""
+    return isinstance(attribute, Categorical) and any(
+        isinstance(label, bool) for label in attribute.values[:2]
+    )
+
+
+def _is_yes_or_no(attribute: Attribute, label: Label) -> bool:
+    return _has_yes_and_no(attribute) and isinstance(label, bool)
 
 
 def _is_numeric(attribute: Attribute) -> bool:

@@ -146,6 +146,48 @@ def batches(
             before += table.num_rows
 
 
+def parquet_rows(
+    path: Path, plan: Plan, first: int, rows: int, reading: PeopleFileOptions = AS_IT_IS
+) -> Any:
+    """So many rows of a Parquet file from one on, as :func:`batches` gives them; of other row
+    groups nothing is read.
+    """
+    pa = imported("pyarrow")
+    pq = imported("pyarrow.parquet")
+
+    with reading_table("people", path), pq.ParquetFile(path) as file:
+        names = file.schema_arrow.names
+        wanted = _checked_columns(path, names, plan, reading, INDEX_COLUMN in names)
+        groups: list[int] = []
+        start = before = 0
+        for group in range(file.metadata.num_row_groups):
+            end = before + file.metadata.row_group(group).num_rows
+            if end > first and before < first + rows:
+                start = start if groups else before
+                groups.append(group)
+            before = end
+        parts = file.iter_batches(
+            batch_size=STREAM_BATCH, row_groups=groups, columns=wanted, use_threads=False
+        )
+        kept = [
+            part.slice(max(0, first - place), first + rows - max(first, place))
+            for place, part in _placed(parts, start, first + rows)
+            if place + part.num_rows > first
+        ]
+        schema = pa.schema([file.schema_arrow.field(name) for name in wanted])
+        table = pa.Table.from_batches(kept) if kept else schema.empty_table()
+        return _whole(path, plan, table, first, decimal_commas=False)
+
+
+def _placed(parts: Iterable[Any], start: int, end: int) -> Iterator[tuple[int, Any]]:
+    """Batches with the row at which each begins, up to a row."""
+    for part in parts:
+        if start >= end:
+            return
+        yield start, part
+        start += part.num_rows
+
+
 def row_count(path: Path, separator: str | None = None) -> int | None:
     """How many rows a file has: what a Parquet file says, or a first look through a CSV file.
 

@@ -1,6 +1,7 @@
 """The sentences of the participant's page, by language: one JSON catalogue each.
 
-``page`` holds those of the template, ``script`` those that the page's program says. What stands in
+``page`` holds those of the template, ``script`` those that the page's program says, ``form`` what
+the form for a new survey offers. What stands in
 braces is filled in.
 """
 
@@ -33,6 +34,7 @@ class Words:
     language: str
     page: Mapping[str, str]
     script: Mapping[str, str]
+    form: Mapping[str, str]
 
     def __call__(self, name: str, /, **parts: object) -> str:
         """A sentence of the page, with its parts filled in.
@@ -54,7 +56,7 @@ def words(language: str) -> Words:
     if language not in LANGUAGES:
         raise InvalidInput(f"language ({language}) must be one of {', '.join(LANGUAGES)}")
     found = json.loads((_FOLDER / f"{language}.json").read_text("utf-8"))
-    return Words(language, found["page"], found["script"])
+    return Words(language, found["page"], found["script"], found["form"])
 
 
 def chosen_language(asked: str | None, survey: str | None, accepted: str) -> str:

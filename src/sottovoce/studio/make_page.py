@@ -17,8 +17,8 @@ from sottovoce.service.problems import Problem
 from sottovoce.service.survey_service import why_unheard
 from sottovoce.service.table_routes import ANSWER_SECONDS, finished
 from sottovoce.studio.designs import SurveyDesign, ask_design
-from sottovoce.studio.forms import ATTRIBUTE_KINDS, Draft, Fields
-from sottovoce.studio.languages import LANGUAGE_NAMES
+from sottovoce.studio.forms import ATTRIBUTE_KINDS, Draft, Fields, Row
+from sottovoce.studio.languages import DEFAULT_LANGUAGE, LANGUAGE_NAMES, words
 from sottovoce.studio.page_context import Studio
 
 
@@ -39,12 +39,13 @@ def routes(studio: Studio) -> list[Route]:
             longest=LONGEST,
             longest_question=LONGEST_QUESTION,
             languages=LANGUAGE_NAMES,
+            no_answers={code: words(code).form["no_answer"] for code in LANGUAGE_NAMES},
             key=studio.service.key,
         )
 
     def blank(request: Request) -> Response:
         studio.warm()
-        return page(request, Draft())
+        return page(request, Draft(rows=(Row(missing=words(DEFAULT_LANGUAGE).form["no_answer"]),)))
 
     async def designed(draft: Draft) -> SurveyDesign:
         """Made in another process; nobody stands in line behind it."""

@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from sottovoce.protocol.plan import Plan
+from sottovoce.results.averages import silent_number
 from sottovoce.schema import (
     Attribute,
     Boolean,
@@ -25,6 +26,7 @@ from sottovoce.schema import (
     Ordinal,
     Text,
 )
+from sottovoce.schema.attribute import Single
 from sottovoce.store import Entry
 from sottovoce.studio.access import cookie_name
 from sottovoce.studio.languages import chosen_language, words
@@ -51,6 +53,8 @@ class FormField:
     step: int = 1
     longest: int | None = None
     in_clear: bool = False  # it is sent as it is, beside the whisper
+    # what is reported for whoever leaves it out: the place of a choice, or a number
+    missing: int | None = None
 
 
 def field_of(name: str, attribute: Attribute, most: int = MAX_LIST_CHOICES) -> FormField:
@@ -75,7 +79,8 @@ def field_of(name: str, attribute: Attribute, most: int = MAX_LIST_CHOICES) -> F
     if isinstance(attribute, Ordinal) and (
         attribute.bins is not None or attribute.size > MOST_BUTTONS
     ):
-        return FormField(name, "number", [], attribute.low, attribute.high)
+        low, high = _typed_range(attribute)
+        return FormField(name, "number", [], low, high)
     if (
         isinstance(attribute, Categorical)
         and isinstance(attribute.values, range)
@@ -89,6 +94,20 @@ def field_of(name: str, attribute: Attribute, most: int = MAX_LIST_CHOICES) -> F
     return FormField(name, kind, list(enumerate(attribute.labels())))
 
 
+def missing_of(attribute: Attribute, kind: str) -> int | None:
+    """What a field reports for whoever leaves it out; None if nobody may."""
+    other = attribute.other if isinstance(attribute, Single) else None
+    if kind in ("buttons", "list") and other is not None:
+        return attribute.code(other)
+    return other if kind == "number" and isinstance(other, int) else None
+
+
+def _typed_range(attribute: Ordinal) -> tuple[int, int]:
+    """The numbers that people type: all but the one that stands for no answer."""
+    low, high, silent = attribute.low, attribute.high, silent_number(attribute)
+    return low + (silent == low), high - (silent == high)
+
+
 def fields_of(plan: Plan) -> list[FormField]:
     """Those that any cohort is asked about, and those that travel in clear,
     in the schema's order.
@@ -99,7 +118,8 @@ def fields_of(plan: Plan) -> list[FormField]:
     for name, attribute in plan.schema.items():
         if name in asked or name in in_clear:
             made = field_of(name, attribute, max(MOST_BUTTONS, min(MAX_LIST_CHOICES, left)))
-            fields.append(replace(made, in_clear=name in in_clear))
+            missing = None if name in in_clear else missing_of(attribute, made.kind)
+            fields.append(replace(made, in_clear=name in in_clear, missing=missing))
             left -= len(fields[-1].choices)
     return fields
 

@@ -15,7 +15,7 @@ const points = (share) => (100 * share).toFixed(share < 0.001 ? 3 : share < 0.02
 
 function showKind(row) {
   const kind = row.querySelector("select").value;
-  for (const part of row.querySelectorAll("[data-kind]")) part.hidden = part.dataset.kind !== kind;
+  for (const part of row.querySelectorAll("[data-kind]")) part.hidden = !part.dataset.kind.split(" ").includes(kind);
 }
 
 function number() {
@@ -32,6 +32,15 @@ function add() {
   list.append(blank.content.cloneNode(true));
   number();
   list.lastElementChild.querySelector("input").focus();
+}
+
+/** Words for no answer that nobody changed are those of the participants' language. */
+function showLanguage() {
+  const { options, selectedOptions } = form.elements.language;
+  const { noAnswer } = selectedOptions[0].dataset;
+  const known = new Set([...options].map((option) => option.dataset.noAnswer));
+  const inputs = [...form.querySelectorAll("[name=missing]"), ...blank.content.querySelectorAll("[name=missing]")];
+  for (const input of inputs) if (known.has(input.value)) input.value = noAnswer;
 }
 
 const SEERS = { local: "Someone who sees a person's report", shuffled: "Whoever sees the mixed reports of all" };
@@ -150,6 +159,7 @@ form.elements.up_to.addEventListener("focus", () => {
 form.elements.top.addEventListener("focus", () => {
   form.elements.learn.value = "popular";
 });
+form.elements.language.addEventListener("input", showLanguage); // before the form hears of it
 form.addEventListener("input", changed);
 number();
 [...list.children].forEach(showKind);

@@ -33,17 +33,28 @@ function readAnswer(question, attribute) {
   return "listed" in input.dataset ? attribute.labels[Number(input.value)] : input.value;
 }
 
+/** What is reported for a question that is left out, if it may be. */
+function readMissing(question, attribute) {
+  const { missing } = question.dataset;
+  if (missing === undefined) return undefined;
+  return question.querySelector("[type=number]") ? missing : attribute.labels[Number(missing)];
+}
+
 function readRecord(plan) {
   const attributes = new Map(plan.attributes.map((each) => [each.name, each]));
   const record = {};
+  const left = []; // questions that are left out, and may be
   for (const question of document.querySelectorAll(".question")) {
     const { name } = question.dataset;
-    const value = readAnswer(question, attributes.get(name));
+    const attribute = attributes.get(name);
+    const answer = readAnswer(question, attribute);
+    const value = answer ?? readMissing(question, attribute);
     const isRight = value !== undefined && (question.querySelector("input, select").checkValidity?.() ?? true);
+    if (isRight && answer === undefined) left.push(question.dataset.asked);
     question.classList.toggle("missing", !isRight);
     if (isRight) record[name] = value;
   }
-  return record;
+  return { record, left: left.join(", ") };
 }
 
 function complain(text) {
@@ -198,6 +209,7 @@ async function begin() {
   const assignment = plan.coin === "assigned" ? () => Assignment.fetch(url, plan) : undefined;
   const client = new Client(plan, { memory, assignment, invalid: "raise" }); // so that a slip can be mended here
   let drawn = await client.recall();
+  let confirmed = ""; // what was left out when the button was pressed before
   if (drawn && isSent(drawn)) {
     showSent(drawn, survey);
     note(say("again"));
@@ -208,12 +220,18 @@ async function begin() {
 
   by("answers").addEventListener("submit", async (event) => {
     event.preventDefault(); // nothing is submitted; the answers are read where they are
-    const record = readRecord(plan);
+    const { record, left } = readRecord(plan);
     const missing = [...document.querySelectorAll(".question.missing")];
     by("unanswered").hidden = missing.length === 0;
     by("unanswered").textContent = missing.length ? say("please_answer", { names: missing.map((each) => each.dataset.asked).join(", ") }) : "";
     if (missing.length) {
       missing[0].querySelector("input, select").focus();
+      return;
+    }
+    if (left && left !== confirmed && !drawn) {
+      confirmed = left; // once more, in case it was an oversight
+      by("unanswered").hidden = false;
+      by("unanswered").textContent = say("left_out", { names: left });
       return;
     }
     complain("");

@@ -170,15 +170,17 @@ class SeveralTable(FittedTable):
     def _margins(self) -> list[Floats]:
         """For each axis the masses of its parts, (1 + draws, parts).
 
-        Of two dimensions they are those of the pair's fit, which saw all there is. With more, an
-        axis by itself has seen more than any of its pairs.
+        Of two dimensions the fitted ones are those of the pair's fit, which saw all there is. With
+        more, an axis by itself has seen more than any of its pairs. Draws are always those of the
+        axis by itself: how far a pair's deviations may be off says nothing of a single axis.
         """
-        if len(self.sizes) == 2:
-            blocks = self._blocks[0, 1]
-            return [blocks.sum(axis=2), blocks.sum(axis=1)]
-        return [
+        margins = [
             part_sums(line_rows(line), self._halving(axis)) for axis, line in enumerate(self.lines)
         ]
+        if len(self.sizes) == 2:
+            fitted = self._blocks[0, 1][0]
+            margins[0][0], margins[1][0] = fitted.sum(axis=1), fitted.sum(axis=0)
+        return margins
 
     @cached_property
     def rows(self) -> list[Floats]:
