@@ -14,7 +14,7 @@ import sottovoce as sv
 from sottovoce.questions.marginals.estimate import _Singles
 from sottovoce.questions.marginals.method import Fit
 from sottovoce.questions.marginals.workload import Places, Workload
-from sottovoce.results.estimate import CLOSED_FORM
+from sottovoce.results.words import CLOSED_FORM
 
 Floats = NDArray[np.float64]
 

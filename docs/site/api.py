@@ -38,7 +38,7 @@ PAGES = {
     "estimates": (
         "Aggregates and estimates",
         "Aggregate Estimate MarginalEstimate QueryEstimate Findings Table GroupAnswers "
-        "JointEstimate Frames",
+        "JointEstimate Frames TableWords",
     ),
     "analysis": (
         "Analysis and reports",

@@ -133,10 +133,13 @@ def _named(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def _inherited(kind: type, name: str) -> dict[str, str]:
-    """What a class and its bases say of the parameters of a method, apart from its docstring."""
+    """What a class and its bases say of the parameters of a method, apart from its docstring: a
+    parameter may be a field, or one that the class describes for all its methods.
+    """
     described: dict[str, str] = {}
     for each in reversed([kind, *bases(kind)]):
-        described |= parse(each.__doc__).throughout
+        parsed = parse(each.__doc__)
+        described |= field_comments(each) | parsed.described | parsed.throughout
     for base in reversed(bases(kind)):
         described |= parse(getattr(vars(base).get(name), "__doc__", None)).described
     return described

@@ -80,6 +80,31 @@ def test_bad_input(sottovoce: Command, files: Files, tmp_path: Path) -> None:
     assert not total.exists()
 
 
+def test_a_file_counts_once_however_it_is_given(sottovoce: Command, files: Files) -> None:
+    folder, total = files.folder / "reports", files.folder / "total.sva"
+    (folder / "day=1").mkdir(parents=True)
+    one, two = folder / "one.parquet", folder / "day=1" / "two.parquet"
+    one.write_bytes(files.reports.read_bytes())
+    two.write_bytes(files.reports.read_bytes())
+    link = files.folder / "link.parquet"
+    link.symlink_to(two)
+    for sources in (
+        (folder, one),
+        (two, folder),
+        (folder, folder / "day=1"),
+        (folder, two.as_uri()),
+        (folder, link),
+        (folder.as_uri(), one),
+    ):
+        told = sottovoce("fold", files.plan, *sources, "-o", total)
+        refused(told, "given once, by ", "count twice", ".parquet")
+    assert not total.exists()
+    assert sottovoce("fold", files.plan, one, two, "-o", total).code == 0
+    assert read_total(sv.Plan.from_json(files.plan.read_text()), total).people == 6000
+    (folder / "again.parquet").symlink_to(one)
+    refused(sottovoce("fold", files.plan, folder, "-o", total), "one.parquet", "given once")
+
+
 def test_a_spoilt_total_is_refused_by_name(sottovoce: Command, files: Files) -> None:
     total = files.folder / "total.sva"
     sottovoce("fold", files.plan, files.reports, "-o", total)

@@ -82,7 +82,14 @@ def test_the_description_says_what_a_new_survey_is(collector: Collector) -> None
     assert described["required"]
     assert set(schema["required"]) == {"epsilon", "people", "schema", "question"}
     shuffled = {"trust", "delta", "cap", "fakes", "least", "hops"}
-    assert set(schema["properties"]) == {*schema["required"], "title", "texts", "coin", *shuffled}
+    assert set(schema["properties"]) == {
+        *schema["required"],
+        "title",
+        "texts",
+        "public",
+        "coin",
+        *shuffled,
+    }
 
 
 def test_a_shuffled_survey_that_would_hear_nobody_is_not_made(collector: Collector) -> None:

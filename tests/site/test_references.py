@@ -9,7 +9,15 @@ import pytest
 import sottovoce as sv
 from docs.site import api, commands
 from docs.site.addresses import target_of
-from docs.site.members import constructor_of, parameters_of
+from docs.site.members import (
+    Function,
+    Property,
+    constructor_of,
+    function_of,
+    methods_of,
+    parameters_of,
+    properties_of,
+)
 
 
 def test_every_public_name_is_there(site: Path) -> None:
@@ -17,6 +25,26 @@ def test_every_public_name_is_there(site: Path) -> None:
         page = site / target_of(api.source_of(api.page_of(name)))
         assert f'id="{name}"' in page.read_text(encoding="utf-8"), name
         assert f'#{name}">' in (site / "api" / "index.html").read_text(encoding="utf-8"), name
+
+
+def told(name: str) -> list[Function | Property]:
+    """The functions, methods and properties that the reference tells of under a name."""
+    thing = api.things()[name]
+    if not isinstance(thing, type):
+        return [function_of(name, thing, {})]
+    if issubclass(thing, BaseException):
+        return []
+    return [constructor_of(name, thing), *methods_of(thing), *properties_of(thing)]
+
+
+@pytest.mark.parametrize("name", list(api.things()))
+def test_everything_public_and_each_of_its_parameters_is_described(name: str) -> None:
+    assert api.things()[name].__doc__
+    for each in told(name):
+        assert each.doc.text, f"{name}: {each.name} has no docstring"
+        if isinstance(each, Function):
+            for parameter in each.parameters:
+                assert parameter.text, f"{each.name}: {parameter.name} is not described"
 
 
 def test_names_of_the_reference_are_public_or_shared_by_what_is() -> None:

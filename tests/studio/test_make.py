@@ -68,6 +68,16 @@ def test_a_form_becomes_the_survey_that_it_describes(
     assert f"/watch/{made.plan.id}" in again.text
 
 
+def test_a_column_may_travel_in_clear(collector: Collector, browser: httpx.Client) -> None:
+    sent = {"sent": ["", "clear", ""], "missing": ["", "none", ""], "people": "10,002"}
+    answer = browser.post("/new", data={**FORM, **sent})
+    plan = collector.service.survey(answer.headers["location"].rsplit("/", 1)[-1]).plan
+    assert plan.columns == ("drinks",)
+    assert plan.schema["drinks"] == sv.Categorical(["never", "weekly", "daily"], sensitive=False)
+    assert plan.cohorts.attributes == ("smoker", "age")
+    assert 'name="share drinks"' in browser.get(f"/watch/{plan.id}").text
+
+
 def test_a_participant_reads_the_texts_of_the_survey(
     collector: Collector, browser: httpx.Client
 ) -> None:
@@ -123,6 +133,7 @@ def test_a_participant_reads_the_texts_of_the_survey(
         ({"learn": "popular"}, "asked of one attribute"),
         ({"learn": "fortunes"}, "must be frequencies, tables or popular"),
         ({"coin": "thrown"}, "must be one of"),
+        ({"sent": ["clear"] * 3}, "at least one must be randomised"),
         ({"title": "x" * 201}, "at most 200"),
         ({"language": "la"}, "must be one of en, de"),
         ({"question": ["x" * 501, "", ""]}, "at most 500"),

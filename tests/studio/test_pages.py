@@ -36,7 +36,17 @@ def test_the_first_page_lists_surveys_and_the_root_leads_there(
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/new", "/login", "/take/{id}", "/watch/{id}", "/watch/{id}/table", "/nowhere"]
+    "path",
+    [
+        "/",
+        "/new",
+        "/login",
+        "/take/{id}",
+        "/watch/{id}",
+        "/watch/{id}/table",
+        "/watch/{id}/groups",
+        "/nowhere",
+    ],
 )
 def test_every_page_is_well_made(
     collector: Collector, browser: httpx.Client, drawn: Plan, path: str

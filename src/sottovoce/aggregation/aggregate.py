@@ -53,6 +53,14 @@ class Aggregate:
     Estimators ask it (:meth:`support` and its like) and do not look inside: each of the answers
     adds up over parts of the reports, so that they may lie in many places.
 
+    Args:
+        plan: whose reports are added up.
+
+    Throughout:
+        cohort: the cohort's index.
+        ask: which of the cohort's asks.
+        other: an aggregate of the same plan.
+
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
     >>> one = Aggregate(plan).add(sv.simulate(plan, {"x": [True] * 10}, seed=1))
@@ -90,7 +98,11 @@ class Aggregate:
     # -- what was told
 
     def cohort_people(self, index: int) -> int:
-        """How many reports of one cohort it holds, or how much weight."""
+        """How many reports of one cohort it holds, or how much weight.
+
+        Args:
+            index: of the cohort.
+        """
         return self.counts.cohort_people(index)
 
     def support(self, cohort: int, ask: int = 0, values: ArrayLike | None = None) -> Integers:
@@ -116,6 +128,9 @@ class Aggregate:
         errors.
 
         They are made of the support and the people alone wherever the oracle can do so.
+
+        Args:
+            values: codes of the ask's oracle; all of them by default.
         """
         oracle = self.oracle(cohort, ask)
         people = self.cohort_people(cohort)
@@ -244,6 +259,9 @@ class Aggregate:
         made or added up by number (:func:`~sottovoce.aggregation.pieces.sum_pieces`), in any order.
 
         Nothing changes if one of them is damaged or of another plan, is missing, or is there twice.
+
+        Args:
+            pieces: of the other aggregates.
         """
         add_pieces(self.plan.id, self.counts, list(pieces))
         return self
@@ -287,6 +305,11 @@ class Aggregate:
         It inflates no further than its plan allows for so many ``reports``, if the caller knows how
         many there are; by default as many as the bytes can hold, or some times the people that the
         plan expects.
+
+        Args:
+            plan: whose aggregate it is.
+            data: what :meth:`to_bytes` gave.
+            reports: how many there are at most.
         """
         if len(data) < 40 or data[:4] != AGGREGATE_MAGIC:
             raise CorruptReport("aggregate: these bytes are not an aggregate")
@@ -342,6 +365,9 @@ class Aggregate:
     def require_counts(self, method: str) -> None:
         """One clear error if reports were taken away that are not there: for methods that take
         counts for those of people.
+
+        Args:
+            method: the name of the method that needs them.
         """
         if self.counts.is_signed:
             raise InvalidInput(f"aggregate: {method} needs reports whose weights are not negative")

@@ -139,16 +139,22 @@ def associate(
     seed: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> list[Association]:
-    """Test pairs of attributes for independence; all pairs by default.
-
-    ``null``: where the law of the statistic under independence comes from. ``asymptotic``: errors
-    are normal, with the variances that the estimate states; for unbiased methods. ``simulation``:
-    ``replicates`` whole collections (drawn with ``seed``) among people for whom the pair is
-    independent and all else as estimated; for every method, given the aggregate. ``naive``: the
-    textbook's chi-squared law, which takes the noise for association and rejects far too often. By
-    default ``asymptotic`` for unbiased estimates and ``simulation`` for others.
+    """Test pairs of attributes for independence.
 
     A pair that was never asked is refused if it is named, and else marked: nothing is known of it.
+
+    Args:
+        source: the estimate of a ``Marginals`` question, or its aggregate.
+        pairs: of names; all pairs by default.
+        null: where the law of the statistic under independence comes from. ``asymptotic``: errors
+            are normal, with the variances that the estimate states; for unbiased methods.
+            ``simulation``: whole collections among people for whom the pair is independent and all
+            else as estimated; for every method, given the aggregate. ``naive``: the textbook's
+            chi-squared law, which takes the noise for association and rejects far too often. By
+            default ``asymptotic`` for unbiased estimates and ``simulation`` for others.
+        replicates: how many collections are simulated.
+        seed: of the simulations.
+        progress: told after each simulation.
 
     >>> import sottovoce as sv
     >>> schema = sv.Schema(a=sv.Boolean(), b=sv.Boolean(), c=sv.Boolean())

@@ -40,6 +40,12 @@ def synthesize(
     ``records.attrs["never_asked"]`` lists the attributes drawn, and the pairs of them, that no
     report tells of: values of such a pair are drawn as if nothing but other tables tied them.
 
+    Args:
+        source: the estimate of a ``Marginals`` question, or its aggregate.
+        people: how many records.
+        seed: the same seed gives the same records.
+        attributes: their names; all by default.
+
     >>> import sottovoce as sv
     >>> schema = sv.Schema(smoker=sv.Boolean(), region=sv.Categorical(["N", "S", "W"]))
     >>> plan = sv.plan(schema, sv.Marginals(up_to=2, method="inp-ht"), epsilon=1.0, people=10_000)

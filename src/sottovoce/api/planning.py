@@ -38,21 +38,32 @@ def plan(
 ) -> Plan:
     """Freeze a question into a plan.
 
-    ``rounds``: shares of the crowd for a series of plans, of which this is the first; nobody
-    answers two. By default those of the question, which are one round for most. ``after``: the plan
-    of the round before; the shares are its. ``coin``: ``device`` if devices draw their cohort and
-    hashes themselves, ``assigned`` if the collector hands them out, signed, so that a liar cannot
-    choose them (see :class:`sottovoce.Assignment`). ``public``: attributes that are not sensitive
-    and travel in clear beside the whisper, in this order. The guarantee is about the attributes
-    that are asked about, given these.
-
-    ``trust="shuffled"``: somebody mixes the reports before anybody opens them. ``epsilon`` and
+    With ``trust="shuffled"`` somebody mixes the reports before anybody opens them; ``epsilon`` and
     ``delta`` then bound what the analyst learns, and what a report may cost by itself (the plan's
-    own epsilon) is solved for, up to ``cap``. ``least``: how many people surely report, nine in ten
-    unless it is given; fewer are not opened. ``fakes``: how many reports of nobody the shufflers
-    add, which hide a person even if everybody else tells the analyst what she sent. ``hops``:
-    public keys (``sottovoce key``) of the shufflers in turn and of the collector; without them the
-    plan is for simulations.
+    own epsilon) is solved for.
+
+    Args:
+        schema: what people may answer.
+        question: what is to be learnt, such as :class:`sottovoce.Marginals`.
+        epsilon: what a person's report may cost; a number, a text or a fraction.
+        people: how many are expected, in all rounds.
+        rounds: shares of the crowd for a series of plans, of which this is the first; nobody
+            answers two. By default those of the question, which are one round for most.
+        after: the plan of the round before; the shares are its.
+        coin: ``device`` if devices draw their cohort and hashes themselves, ``assigned`` if the
+            collector hands them out, signed, so that a liar cannot choose them (see
+            :class:`sottovoce.Assignment`).
+        public: attributes that are not sensitive and travel in clear beside the whisper, in this
+            order. The guarantee is about the attributes that are asked about, given these.
+        trust: ``local``, or ``shuffled``.
+        delta: of a shuffled plan: the chance that its bound fails.
+        cap: of a shuffled plan: the most that a report may cost by itself.
+        fakes: of a shuffled plan: how many reports of nobody the shufflers add, which hide a person
+            even if everybody else tells the analyst what she sent.
+        least: of a shuffled plan: how many people surely report, nine in ten unless it is given;
+            fewer are not opened.
+        hops: of a shuffled plan: public keys (``sottovoce key``) of the shufflers in turn and of
+            the collector; without them the plan is for simulations.
 
     >>> import sottovoce as sv
     >>> schema = Schema(smoker=sv.Boolean())
@@ -116,6 +127,10 @@ def _check_local(
 def next_plan(after: Plan, estimate: Estimate) -> Plan | None:
     """The plan of the next round, for other people; None if the estimate is the last word.
 
+    Args:
+        after: the plan of the round that was heard.
+        estimate: what it said.
+
     >>> import sottovoce as sv
     >>> schema = Schema(basket=sv.Items(range(100)))
     >>> first = plan(schema, sv.TopItems("basket", top=4), epsilon=2.0, people=1000)
@@ -166,6 +181,11 @@ def _next_shuffled(after: Plan, question: Question, before: Plan | None) -> Plan
 
 def simulate_rounds(first: Plan, table: Any, seed: int) -> Estimate:
     """The last estimate of a plan and of all rounds after it, from a crowd of simulated devices.
+
+    Args:
+        first: the plan of the first round.
+        table: a dict of columns, a pandas or an Arrow table; a row is a person.
+        seed: the same seed gives the same reports.
 
     >>> import sottovoce as sv
     >>> schema = Schema(basket=sv.Items(range(100)))

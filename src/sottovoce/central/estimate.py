@@ -23,7 +23,7 @@ from sottovoce.questions.marginals.method import Fit, Floats, PairEvidence
 from sottovoce.questions.marginals.methods.views import Reconstruction
 from sottovoce.questions.marginals.models.ties import tie_variances
 from sottovoce.questions.marginals.workload import Workload
-from sottovoce.results.estimate import CLOSED_FORM
+from sottovoce.results.words import CLOSED_FORM
 
 NOISE_REPLICATES = 24  # of the noise, behind the errors of what maximum entropy fills in
 NOISE_REPLICATE_SEED = 20_240_229

@@ -36,6 +36,10 @@ class Release:
     Counts are numbers of users, unbiased where the notes do not say otherwise. Tuples are in the
     order of their labels, which tells nothing of the data.
 
+    Throughout:
+        k: how many values a tuple has.
+        level: of the intervals.
+
     >>> import sottovoce as sv
     >>> schema = sv.Schema(tea=sv.Categorical(["green", "black"]), milk=sv.Boolean())
     >>> people = {"tea": ["green", "black"] * 500, "milk": [True, True, False, True] * 250}
@@ -44,15 +48,15 @@ class Release:
     ([1, 2], 4, Decimal('1'))
     """
 
-    attributes: tuple[ReleasedAttribute, ...]
-    is_sets: bool
+    attributes: tuple[ReleasedAttribute, ...]  # and the values that they have
+    is_sets: bool  # whether sets were released, not a table
     tuples: Mapping[int, TupleCounts]  # by k; codes are places in the attributes' values
-    guarantee: CentralGuarantee
+    guarantee: CentralGuarantee  # what it promises to each user
     parameters: Mapping[str, Any]  # as they were asked for
     choice: Mapping[str, Any]  # the method, and why
     ledger: Mapping[str, Any]  # what was spent on what
-    notes: tuple[str, ...] = ()
-    versions: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()  # what a reader should know
+    versions: Mapping[str, str] = field(default_factory=dict)  # of the libraries that made it
     total: float | None = None  # users, where noise tells of it
     fitted: JointEstimate | None = field(default=None, repr=False)  # as the method gave it
 

@@ -75,7 +75,7 @@ def groups(
     asked = _asked_groups(made, group or [], by)
     found = heard(made, reports, quiet).estimate()
     tables = [found.within(attribute, each) for each in asked]
-    averages = _averages(made, found, attribute, asked)
+    averages = [each for group in asked or [{}] for each in found.averages(attribute, group)]
     if not asked and not averages:
         tables = [found.marginal(attribute)]
     if len(asked) == TWO_GROUPS:
@@ -114,21 +114,6 @@ def _asked_groups(made: Plan, texts: Sequence[str], by: str | None) -> list[Grou
     if by not in made.schema:
         raise InvalidInput(f"by: attribute {by!r} is not in the schema")
     return [{by: label} for label in made.schema[by].labels()]
-
-
-def _averages(made: Plan, found: Estimate, attribute: str, asked: Sequence[Group]) -> list[Average]:
-    """Means and medians, if the attribute's values are numbers, of those who answered."""
-    from sottovoce.results.averages import silent_number
-
-    if attribute not in made.schema or made.schema[attribute].spans() is None:
-        return []
-    whose: Sequence[Group] = asked or [{}]
-    silent = silent_number(made.schema[attribute])
-    return [
-        average(attribute, each, without=silent)
-        for each in whose
-        for average in (found.mean, found.median)
-    ]
 
 
 def _group_title(group: Group) -> str:

@@ -28,7 +28,7 @@ def heard(made: Plan, source: str, quiet: bool, engine: TaskEngine | None = None
     from sottovoce.engine import LocalEngine
 
     workers = LocalEngine() if engine is None else engine
-    _check_source(source, workers.name)
+    check_sources([source], workers.name)
     return _heard(made, source, quiet, workers, workers.asked)
 
 
@@ -42,21 +42,39 @@ def heard_all(made: Plan, sources: Sequence[str], quiet: bool, engine: TaskEngin
 
 def check_sources(sources: Sequence[str], engine: str) -> None:
     """Refuse places that would count twice, or that an engine of this name cannot fold."""
-    from sottovoce.protocol.report_places import shown
+    from sottovoce.protocol.report_places import place_of, shown
 
-    before = set()
+    before: dict[str, str] = {}  # by which source a file was given
     for source in sources:
-        if (place := _settled(source)) in before:
-            raise InvalidInput(f"reports ({shown(source)}) must be given once, or they count twice")
-        before.add(place)
+        place_of(source)  # refuses what is no URL
         _check_source(source, engine)
+        for place in _places(source, alone=len(sources) == 1):
+            settled = _settled(str(place))
+            if settled in before:
+                first = shown(before[settled])
+                within = "" if shown(place) == shown(source) == first else f", by {first}"
+                raise InvalidInput(
+                    f"reports ({shown(place)}) must be given once{within}, or they count twice"
+                )
+            before[settled] = source
+
+
+def _places(source: str, alone: bool) -> Sequence[Any]:
+    """The files of a source of reports; whatever else it is, itself."""
+    from sottovoce.protocol.report_files import report_paths
+
+    if (alone and "://" in source) or not _is_files(source):
+        return [source]
+    return report_paths(source, None)
 
 
 def _settled(source: str) -> str:
-    """A source however its path is written."""
-    parts = urlsplit(source) if source.startswith("file://") else None
+    """A source however its path is written, through links; of a URL what names the file."""
+    from sottovoce.protocol.report_places import shown
+
+    parts = urlsplit(source) if source.startswith(("file://", "sqlite://")) else None
     if parts is None and "://" in source:
-        return source
+        return unquote(shown(source))
     return str(Path(source if parts is None else unquote(parts.path)).resolve())
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sottovoce.ground.labels import visible, written
 from sottovoce.protocol.guarantee import at_most
-from sottovoce.results.estimate import CLOSED_FORM
+from sottovoce.results.words import CLOSED_FORM
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -38,6 +38,17 @@ class Assignment:
     alter one; and any signature is as private as another, since public coins tell nothing of an
     answer. A plan with a delta takes none: there a chosen hash would tell more.
 
+    Args:
+        plan_id: of the plan.
+        id: of the person's report.
+        expires: unix time in seconds.
+        signature: of all that, from which the coins follow.
+
+    Throughout:
+        key: the collector's.
+        plan: that the report answers.
+        now: unix time in seconds.
+
     >>> import sottovoce as sv
     >>> schema = sv.Schema(x=sv.Boolean())
     >>> made = sv.plan(schema, sv.Frequencies("x"), epsilon=1.0, people=1000, coin="assigned")
@@ -65,6 +76,9 @@ class Assignment:
     def verify(self, key: bytes, now: float, former: Sequence[bytes] = ()) -> None:
         """Refuse what neither this key signed nor one of the ``former`` ones,
         and what has expired.
+
+        Args:
+            former: keys that signed before this one.
         """
         if not any(self._is_signed_by(each) for each in (key, *former)):
             raise BadAssignment("assignment: this collector did not sign it")
@@ -81,11 +95,19 @@ class Assignment:
         )
 
     def entropy(self, private: Entropy) -> Entropy:
-        """A device's coins: the public ones from here, all others its own."""
+        """A device's coins: the public ones from here, all others its own.
+
+        Args:
+            private: the device's own coins.
+        """
         return Assigned(Stream(self.signature), private)
 
     def check(self, report: Report, plan: Plan) -> None:
-        """Refuse a report whose cohort or hashes are not those that were assigned."""
+        """Refuse a report whose cohort or hashes are not those that were assigned.
+
+        Args:
+            report: that came with it.
+        """
         public = Stream(self.signature)
         index = assigned_cohort(plan, public)
         if report.cohort != index or report.plan_id != self.plan_id:
@@ -97,6 +119,7 @@ class Assignment:
                 raise BadAssignment("report: its hashes are not those that were assigned")
 
     def to_json(self) -> dict[str, Any]:
+        """As JSON, the id and the signature in hexadecimal digits."""
         return {
             "plan": self.plan_id,
             "id": self.id.hex(),
@@ -106,7 +129,11 @@ class Assignment:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Assignment:
-        """The inverse of :meth:`to_json`."""
+        """The inverse of :meth:`to_json`.
+
+        Args:
+            data: what :meth:`to_json` gave.
+        """
         try:
             parts = (
                 str(data["plan"]),

@@ -47,6 +47,10 @@ class ClientState:
     attribute by all plans together: a new plan that would pass ``cap`` (of epsilon) or
     ``delta_cap`` is not answered (:class:`sottovoce.BudgetExceeded`).
 
+    Args:
+        cap: how much epsilon all plans about an attribute may cost together.
+        delta_cap: of their deltas.
+
     >>> state = ClientState(cap=2)
     >>> ClientState.from_json(state.to_json()).account.cap
     Spent(epsilon=2000000000, delta=10000000)
@@ -59,6 +63,7 @@ class ClientState:
         self.lock = threading.RLock()  # held from the look at a memo until there is one
 
     def to_json(self) -> str:
+        """All that is kept, as text; it holds no answer."""
         with self.lock:
             rounds = {series: asdict(member) for series, member in self.rounds.items()}
             return json.dumps(
@@ -67,6 +72,11 @@ class ClientState:
 
     @classmethod
     def from_json(cls, text: str) -> ClientState:
+        """The inverse of :meth:`to_json`.
+
+        Args:
+            text: what it gave.
+        """
         try:
             data = json.loads(text)
             if set(data) != {"rounds", "memos", "account"}:
@@ -99,6 +109,13 @@ class Client:
     ``other``, or as a drawn one if it has none; members of a set that the schema does not list are
     left out, and what is no set is an empty one. With ``invalid="raise"`` such a record raises
     :class:`sottovoce.InvalidInput`, and the caller knows why nothing is sent.
+
+    Args:
+        plan: to be answered.
+        state: what the device keeps; without it every report is as of another person.
+        entropy: the coins; the system's by default.
+        assignment: what the collector handed out, if the plan's coin is assigned.
+        invalid: ``draw``, or ``raise`` to refuse a record without a valid value.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
@@ -136,6 +153,9 @@ class Client:
         them raises :class:`sottovoce.InvalidInput`, whatever ``invalid`` says, before any coin is
         drawn and anything is spent: public values are public, so that this silence tells nothing of
         the attributes that are whispered.
+
+        Args:
+            record: the answers by attribute.
         """
         if not isinstance(record, Mapping):
             raise InvalidInput("record must be a mapping of attributes to values")

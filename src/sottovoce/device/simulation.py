@@ -24,6 +24,11 @@ def simulate(plan: Plan, table: Any, seed: int) -> Reports:
     round this is report; with one seed a row has one round in all plans. Every block of 2^17 rows
     has coins of its own, see :func:`simulate_block`.
 
+    Args:
+        plan: to be answered.
+        table: a dict of columns, a pandas or an Arrow table; a row is a person.
+        seed: the same seed gives the same reports.
+
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
     >>> len(simulate(plan, {"x": [True, False, True]}, seed=7))

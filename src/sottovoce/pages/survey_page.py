@@ -79,7 +79,11 @@ class SurveyPage:
     title: str
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the page, whole or not at all."""
+        """Write the page, whole or not at all.
+
+        Args:
+            path: of the file.
+        """
         with replacing(path) as draft:
             draft.write_text(self.html, encoding="utf-8")
 

@@ -52,9 +52,15 @@ def choose_postprocess(
     """Choose the method by simulation (wang2021thesis, section 8.2.4). Only estimates are read.
 
     The table's values, repaired by norm-sub, are taken for the truth of a synthetic crowd; its
-    reports are simulated ``runs`` times, and each method's answers compared with the truth.
-    ``queries`` are lists of labels, whose summed frequency is asked, or ``"cells"`` for every value
-    by itself, or ``"top-10"`` (any number) for the most frequent.
+    reports are simulated, and each method's answers compared with the truth.
+
+    Args:
+        table: an unrepaired one.
+        queries: lists of labels, whose summed frequency is asked, or ``"cells"`` for every value by
+            itself, or ``"top-10"`` (any number) for the most frequent.
+        methods: names; by default all that fit the table.
+        runs: how many times the reports are simulated.
+        seed: of the simulations.
 
     >>> from sottovoce.oracles import Noise
     >>> values = np.array([0.7, 0.2, 0.1, 0.05, -0.05, 0.03, -0.03, 0.1])

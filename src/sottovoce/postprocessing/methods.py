@@ -146,6 +146,11 @@ def postprocess(estimate: Estimate | Table, method: str, **options: Any) -> Esti
     much is won by knowing the sum. A value outside its interval was moved further than noise
     explains. Of tables of more than 500,000 values the standard errors stay the unrepaired ones.
 
+    Args:
+        estimate: a table, or an estimate with several.
+        method: its name, such as ``norm-sub``.
+        **options: of the method.
+
     >>> import numpy as np
     >>> from sottovoce.oracles import Noise
     >>> values, variances = np.array([0.9, 0.3, -0.2]), np.full(3, 0.01)

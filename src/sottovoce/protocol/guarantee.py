@@ -36,8 +36,8 @@ class Guarantee:
     (1, 0.001)-LDP per report, (1, 0.001) over a lifetime (... rises to at most 73.2%)
     """
 
-    per_report: float
-    lifetime: float
+    per_report: float  # epsilon of one report
+    lifetime: float  # epsilon of all that a client with a state sends under the plan
     delta: float = 0.0  # the chance that the bound fails; 0 unless a plan says otherwise
 
     def __add__(self, other: Guarantee) -> Guarantee:
@@ -61,6 +61,9 @@ class Guarantee:
 
         Of two records, reports are at best as if with chance delta they told which it is, and else
         kept epsilon.
+
+        Args:
+            prior: of the guess, before any report.
         """
         # delta + (1 - delta) / (1 + (1 - prior)/prior e^-eps)   kairouz2017composition
         kept = 1 / (1 + (1 - prior) / prior * math.exp(-self.lifetime))

@@ -16,7 +16,7 @@ from sottovoce.ground.html import facts_html
 from sottovoce.protocol.columns import Columns
 from sottovoce.protocol.families import FAMILIES, Family
 from sottovoce.protocol.guarantee import Guarantee, at_most
-from sottovoce.protocol.question_forms import check_form, check_measures, form_of
+from sottovoce.protocol.question_forms import check_form, check_measures, question_class
 from sottovoce.protocol.series import Series
 from sottovoce.protocol.shuffling import ShuffledGuarantee, Shuffling
 from sottovoce.protocol.terms import LOCAL, SHUFFLED, Terms
@@ -46,11 +46,12 @@ class Plan:
     True
     """
 
-    text: str
-    schema: Schema = field(compare=False, repr=False)
+    text: str  # as it is stored, byte for byte
+    schema: Schema = field(compare=False, repr=False)  # what people may answer
+    # epsilon, how many people, and whom they trust
     terms: Terms = field(compare=False, repr=False)
-    cohorts: Family = field(compare=False, repr=False)
-    series: Series = field(compare=False, repr=False)
+    cohorts: Family = field(compare=False, repr=False)  # who is asked what
+    series: Series = field(compare=False, repr=False)  # the rounds, and which of them this is
     coin: str = field(compare=False, repr=False)  # who draws cohorts and hashes
     asked: Mapping[str, Any] = field(compare=False, repr=False)  # the question, as JSON
     # public attributes, that travel in clear
@@ -126,7 +127,11 @@ class Plan:
         return self.terms.among(self.round_people)
 
     def cohort_people(self, index: int) -> int:
-        """How many people one cohort expects."""
+        """How many people one cohort expects.
+
+        Args:
+            index: of the cohort.
+        """
         weight: int = self.cohorts[index].weight
         return max(1, self.round_people * weight // self.cohorts.weight)
 
@@ -150,7 +155,7 @@ class Plan:
 
         What shuffling promises is not counted again, as it is for :attr:`question`.
         """
-        loaded = form_of(self.asked["kind"]).load()
+        loaded = question_class(self.asked)
         stored = {key: part for key, part in self.asked.items() if key != "kind"}
         question: Question = _read(lambda: loaded.from_json(stored))
         if _read(lambda: question.cohorts(self.schema, self.terms)) != self.cohorts:
@@ -214,7 +219,12 @@ class Plan:
         public: Sequence[str] = (),
         shuffling: Shuffling | None = None,
     ) -> Plan:
-        """Freeze the parts into a plan: its one text, if what it asks is what it promises."""
+        """Freeze the parts into a plan: its one text, if what it asks is what it promises.
+
+        Args:
+            public: attributes that travel in clear.
+            shuffling: who mixes the reports; None if nobody does.
+        """
         unwritten = cls("", schema, terms, cohorts, series, coin, asked, tuple(public), shuffling)
         unwritten._check()
         text = unwritten._canonical()
@@ -263,7 +273,12 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str | bytes, id: str | None = None) -> Plan:
-        """Read a plan; refuse it unless it hashes to ``id`` (if given), with the right coins."""
+        """Read a plan; refuse it unless it hashes to ``id`` (if given), with the right coins.
+
+        Args:
+            text: the plan as it is stored.
+            id: the id that it must have; any by default.
+        """
         try:
             stored = text if isinstance(text, bytes) else text.encode()
             if id is not None and hashlib.sha256(stored).hexdigest() != str(id).lower():

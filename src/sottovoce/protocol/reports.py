@@ -35,6 +35,9 @@ class Report:
     On the wire (version 1): a version byte, the first 8 bytes of the plan's id, the cohort as
     LEB128, the payload, the public values, and the CRC-32 of all that, little endian.
 
+    Throughout:
+        plan: that the report answers.
+
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
     >>> report = sv.Client(plan).report({"x": True})
@@ -42,10 +45,11 @@ class Report:
     True
     """
 
-    plan_id: str
-    cohort: int
-    payload: bytes
-    public: Values = ()
+    plan_id: str  # of the plan it answers
+    cohort: int  # the cohort's index
+    payload: bytes  # the packed answers to its asks
+    public: Values = ()  # stored values of the public columns, in clear
+    # the form of the public columns
     columns: Columns = field(default=NO_COLUMNS, compare=False, repr=False)
 
     def to_bytes(self) -> bytes:
@@ -72,7 +76,11 @@ class Report:
 
     @classmethod
     def from_bytes(cls, data: bytes, plan: Plan) -> Report:
-        """Read the compact form; one clear error for whatever cannot be a report of ``plan``."""
+        """Read the compact form; one clear error for whatever cannot be a report of ``plan``.
+
+        Args:
+            data: the report.
+        """
         if not data or data[0] != WIRE_VERSION:
             raise CorruptReport(
                 f"report: wire version ({data[0] if data else 'none'}) must be {WIRE_VERSION}"
@@ -90,7 +98,11 @@ class Report:
 
     @classmethod
     def from_json(cls, text: str, plan: Plan) -> Report:
-        """Read the JSON form, as strictly."""
+        """Read the JSON form, as strictly.
+
+        Args:
+            text: the report.
+        """
         try:
             data = json.loads(text)
             version, plan_id, cohort = data["sottovoce"], data["plan"], data["cohort"]
@@ -131,6 +143,10 @@ class Reports:
     ``public``: the plan's public columns by name, in its order: truth values, whole numbers (scaled
     ones of fixed-point attributes) or text.
 
+    Throughout:
+        plan: that the reports answer.
+        path: of the file.
+
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
     >>> reports = sv.simulate(plan, {"x": [True, False, True]}, seed=1)
@@ -138,10 +154,10 @@ class Reports:
     (3, True)
     """
 
-    plan_id: str
-    cohorts: NDArray[np.uint32]
-    payload: NDArray[np.uint8]
-    public: Mapping[str, PublicColumn] = field(default_factory=dict)
+    plan_id: str  # of the plan they answer
+    cohorts: NDArray[np.uint32]  # (people,)
+    payload: NDArray[np.uint8]  # (people, bytes of the widest)
+    public: Mapping[str, PublicColumn] = field(default_factory=dict)  # columns by name
 
     def __post_init__(self) -> None:
         if self.payload.ndim != 2 or len(self.payload) != len(self.cohorts):
@@ -180,7 +196,11 @@ class Reports:
 
     @staticmethod
     def collect(plan: Plan, reports: Iterable[Report]) -> Reports:
-        """Columns from single reports."""
+        """Columns from single reports.
+
+        Args:
+            reports: one by one.
+        """
         rows = list(reports)
         cohorts = np.zeros(len(rows), np.uint32)
         payload = np.zeros((len(rows), plan.cohorts.bytes), np.uint8)
@@ -213,7 +233,11 @@ class Reports:
 
     @staticmethod
     def concat(parts: Iterable[Reports]) -> Reports:
-        """One after another; checked, if all of them are."""
+        """One after another; checked, if all of them are.
+
+        Args:
+            parts: of one plan.
+        """
         listed = list(parts)
         if not listed or any(part.plan_id != listed[0].plan_id for part in listed):
             raise PlanMismatch("reports: only reports of one plan can be joined")
@@ -266,7 +290,11 @@ class Reports:
 
     @staticmethod
     def from_arrow(table: Any) -> Reports:
-        """The inverse of :meth:`to_arrow`; also takes a record batch."""
+        """The inverse of :meth:`to_arrow`; also takes a record batch.
+
+        Args:
+            table: with the columns that :meth:`to_arrow` makes.
+        """
         pa = imported("pyarrow")
 
         metadata = table.schema.metadata or {}

@@ -72,11 +72,19 @@ class Texts:
         return any(getattr(self, part.name) for part in fields(self))
 
     def asked(self, name: str) -> str:
-        """How an attribute is asked for: its question, or its name."""
+        """How an attribute is asked for: its question, or its name.
+
+        Args:
+            name: of the attribute.
+        """
         return self.questions.get(name, name)
 
     def check(self, names: Iterable[str]) -> None:
-        """Refuse questions about attributes that are not there."""
+        """Refuse questions about attributes that are not there.
+
+        Args:
+            names: of the attributes that are there.
+        """
         unknown = sorted(set(self.questions) - set(names))
         if unknown:
             raise InvalidInput(f"questions: attribute {unknown[0]!r} is not in the schema")
@@ -91,7 +99,11 @@ class Texts:
         return json.dumps(self.to_json(), ensure_ascii=False)
 
     def following(self, plan: Plan) -> Texts:
-        """Those of a later round, whose number its title says."""
+        """Those of a later round, whose number its title says.
+
+        Args:
+            plan: of the later round.
+        """
         base = re.sub(r" \((next round|round \d+)\)$", "", self.title)
         is_numbered = len(plan.series.shares) > 1
         number = f"round {plan.series.number + 1}" if is_numbered else "next round"
@@ -99,7 +111,12 @@ class Texts:
 
     @classmethod
     def parse(cls, body: Any, where: str = "texts") -> Texts:
-        """The inverse of :meth:`to_json`."""
+        """The inverse of :meth:`to_json`.
+
+        Args:
+            body: what :meth:`to_json` gave.
+            where: what an error calls it.
+        """
         known = [part.name for part in fields(cls)]
         if not isinstance(body, Mapping):
             raise InvalidInput(f"{where}: they must be a table of {', '.join(known)}")

@@ -46,6 +46,17 @@ class Question(ABC):
     A protocol implements its cohorts, its estimate and its own description, and says what it asks
     for and how well it will be known; whoever plans, serves or shows a question asks it, and need
     not know which one it is.
+
+    Throughout:
+        schema: what people may answer.
+        terms: epsilon, how many people, and whom they trust.
+        series: the rounds and which of them this is; by default the first of its own.
+        plan: of this question.
+        coin: ``device``, or ``assigned`` if the collector hands coins out.
+        public: attributes that travel in clear beside the whisper.
+        shuffling: who mixes the reports; None if nobody does.
+        focus: what is to be known best, as in :class:`ShuffledChoice`.
+        aggregate: what the reports add up to.
     """
 
     kind: ClassVar[str]
@@ -63,7 +74,11 @@ class Question(ABC):
 
     @classmethod
     def from_survey(cls, options: Mapping[str, Any]) -> Self:
-        """The question as a survey file describes it: its parts by name, without ``kind``."""
+        """The question as a survey file describes it: its parts by name, without ``kind``.
+
+        Args:
+            options: the parts by name.
+        """
         cls.check_names(options)
         try:
             return cls(**options)
@@ -74,7 +89,11 @@ class Question(ABC):
 
     @classmethod
     def check_names(cls, options: Mapping[str, Any]) -> None:
-        """Refuse what is no parameter of this question."""
+        """Refuse what is no parameter of this question.
+
+        Args:
+            options: the parts by name.
+        """
         known = tuple(inspect.signature(cls).parameters)
         for name in options:
             if name not in known:
@@ -105,11 +124,7 @@ class Question(ABC):
         public: Sequence[str] = (),
         shuffling: Shuffling | None = None,
     ) -> Plan:
-        """The plan of a settled question; ``series`` is by default the first of its rounds.
-
-        ``public`` names the attributes that travel in clear beside the whisper; ``shuffling`` says
-        who mixes the reports, if anybody does.
-        """
+        """The plan of a settled question."""
         series = Series(self.rounds(schema)) if series is None else series
         asked = {"kind": self.kind, **self.to_json()}
         made = Plan.write(
@@ -137,7 +152,11 @@ class Question(ABC):
         return sum(attribute.size for attribute in attributes if not attribute.is_open)
 
     def is_planned(self, schema: Schema, names: Sequence[str]) -> bool:
-        """Whether it asks for the table of these attributes together, or for one that holds it."""
+        """Whether it asks for the table of these attributes together, or for one that holds it.
+
+        Args:
+            names: of the attributes.
+        """
         return False
 
     def gaps(self, plan: Plan) -> dict[str, Any]:
@@ -145,15 +164,17 @@ class Question(ABC):
         return {}
 
     def candidates(self, schema: Schema, words: Sequence[str]) -> Any:
-        """Words that may be among the answers, as :meth:`estimate` takes ``candidates``."""
+        """Words that may be among the answers, as :meth:`estimate` takes ``candidates``.
+
+        Args:
+            words: the values that may occur.
+        """
         return words
 
     # -- what is expected of it
 
     def predict(self, schema: Schema, terms: Terms, series: Series | None = None) -> Prediction:
-        """What a settled question promises before anybody is asked;
-        ``series`` as of :meth:`plan`.
-        """
+        """What a settled question promises before anybody is asked."""
         return Prediction(
             nan, self.kind, unknown=f"question ({self.kind}): its error is not known beforehand"
         )
@@ -180,8 +201,9 @@ class Question(ABC):
     def rank(self, plan: Plan, *, baselines: bool = False) -> tuple[Rank, ...]:
         """The methods that a plan could have taken, the best first; none where there is no choice.
 
-        ``baselines`` adds those that are never chosen and are there to be compared with; they take
-        longest.
+        Args:
+            baselines: whether those are added that are never chosen and are there to be compared
+                with; they take longest.
         """
         return ()
 
@@ -206,7 +228,11 @@ class Question(ABC):
     @classmethod
     @abstractmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The inverse of :meth:`to_json`."""
+        """The inverse of :meth:`to_json`.
+
+        Args:
+            data: what :meth:`to_json` gave.
+        """
 
 
 def predicted(plan: Plan) -> Prediction:

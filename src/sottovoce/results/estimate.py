@@ -27,6 +27,7 @@ from sottovoce.results.cells import (
 )
 from sottovoce.results.frames import Frames
 from sottovoce.results.group_answers import GroupAnswers
+from sottovoce.results.words import CLOSED_FORM, TableWords
 
 if TYPE_CHECKING:
     from sottovoce.questions.base import Question
@@ -35,18 +36,24 @@ if TYPE_CHECKING:
     from sottovoce.schema import Schema
 
 Floats = NDArray[np.float64]
-CLOSED_FORM = "closed form"  # where variances come from, unless a table says otherwise
 MAX_NAMED_TABLES = 8  # tables that the short name of an estimate lists
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Table(Frames):
+class Table(Frames, TableWords):
     """Estimated frequencies of the values of one or more attributes.
 
     ``variances`` are those of the error given the people asked. ``method`` says how it was
     collected, by an oracle or a method of marginals or popular values; ``repair`` what was done to
     it since, None for nothing. ``table["yes"]``, or ``table["yes", "daily"]`` of two attributes, is
     one :class:`Cell`.
+
+    Throughout:
+        level: of the intervals.
+        population: whether intervals are for everybody whom the people stand for.
+        alpha: how many false ones are expected at most.
+        labels: of some values.
+        places: of some values.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
@@ -59,14 +66,14 @@ class Table(Frames):
     (2, True, 0.0)
     """
 
-    attributes: tuple[str, ...]
-    labels: Sequence[CellLabel]
-    values: Floats
-    variances: Floats
-    people: int
-    noise: Noise = field(repr=False)
-    is_unbiased: bool = True
-    method: str = ""
+    attributes: tuple[str, ...]  # their names
+    labels: Sequence[CellLabel]  # the value of each cell; of several attributes, one of each
+    values: Floats  # the estimated frequencies
+    variances: Floats  # of the errors of the values
+    people: int  # who were heard
+    noise: Noise = field(repr=False)  # the variance of a value by its frequency
+    is_unbiased: bool = True  # whether values are right on average
+    method: str = ""  # how it was collected
     is_complete: bool = True  # whether it lists every value that can occur
     # whether some of it was never asked for, and follows from an assumption
     is_reconstructed: bool = False
@@ -75,8 +82,8 @@ class Table(Frames):
     never_asked: tuple[tuple[str, ...], ...] = ()
     # others, and the share told of each
     partly_heard: Mapping[tuple[str, ...], float] = field(default_factory=dict)
-    law: PureLaw | None = field(default=None, repr=False)
-    repair: str | None = None
+    law: PureLaw | None = field(default=None, repr=False)  # of the reports behind it
+    repair: str | None = None  # what was done to it since
     remark: str = ""  # of the method about this table, such as that it failed
     # of the sum of so many values
     sum_noise: Callable[[int], Noise] | None = field(default=None, repr=False)
@@ -117,27 +124,6 @@ class Table(Frames):
     def std_error(self) -> Floats:
         """Standard errors of the values."""
         return np.sqrt(self.variances)
-
-    @property
-    def unasked(self) -> str:
-        """What no report tells of, in words; empty if there is nothing of the kind."""
-        named = ", ".join(" x ".join(part) for part in self.never_asked)
-        return f"never asked: {named}, of which this table says nothing" if named else ""
-
-    @property
-    def partly(self) -> str:
-        """What reports tell only in part, in words; empty if there is nothing of the kind."""
-        named = ", ".join(
-            f"{' x '.join(part)} ({share:.0%})" for part, share in self.partly_heard.items()
-        )
-        return f"partly heard: {named}" if named else ""
-
-    @property
-    def left(self) -> str:
-        """What is left for anything off the list, in words; empty if it is not known."""
-        if self.off_list is None:
-            return ""
-        return f"anything off the list: {self.off_list:.4f} ± {self.off_list.std_error:.4f}"
 
     def interval(self, level: float = 0.95, *, population: bool = False) -> tuple[Floats, Floats]:
         """(low, high) per value, of the true frequencies; ``population``: the people are a sample.
@@ -290,8 +276,13 @@ class Table(Frames):
         """An Altair chart; written to ``path`` if given.
 
         One attribute: bars with intervals. Two: a heat map. Three: one for each value of the first.
-        More, or with the ``truth``: bars of the ``most`` largest cells, the truth as ticks.
-        ``kind`` ("bars", "heat") insists.
+        More, or with the ``truth``: bars of the largest cells, the truth as ticks.
+
+        Args:
+            path: a file .svg, .png, .html or .json.
+            truth: the true frequencies, if they are known.
+            most: how many bars there are at most.
+            kind: ``bars`` or ``heat``, to insist.
         """
         from sottovoce.results.plots import picture
 
@@ -325,44 +316,18 @@ class Table(Frames):
 
         return table_html(self)
 
-    @property
-    def origin(self) -> str:
-        """Whether it is biased, how it was collected, and what was done to it, in a few words.
-
-        >>> from sottovoce.oracles import Noise
-        >>> table = Table(("x",), "ab", np.zeros(2), np.ones(2), 9, Noise(1.0, 0.0), method="grr")
-        >>> table.origin, table.repaired(table.values, "norm-sub").origin
-        ('unbiased, by grr', 'biased, by grr, repaired by norm-sub')
-        """
-        parts = ["unbiased" if self.is_unbiased else "biased"]
-        if self.method:
-            parts.append(f"by {self.method}")
-        if self.repair is not None:
-            parts.append(f"repaired by {self.repair}")
-        return ", ".join(parts)
-
-    @property
-    def notes(self) -> list[str]:
-        """Where its figures come from, and what a reader should know of them."""
-        notes = [f"{self.people:,} people", self.origin]
-        if self.is_reconstructed:
-            notes.append("reconstructed: not all of it was asked")
-        if self.never_asked:
-            notes.append(self.unasked)
-        if self.partly_heard:
-            notes.append(self.partly)
-        if self.off_list is not None:
-            notes.append(self.left)
-        if self.errors != CLOSED_FORM:
-            notes.append(f"errors by {self.errors}")
-        if self.remark:
-            notes.append(self.remark)
-        return notes
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate(GroupAnswers):
     """What a plan's crowd said: one table per set of attributes.
+
+    Throughout:
+        k: how many attributes a table has.
+        level: of the intervals.
+        table: one of its tables.
+        places: of some of its values.
+        path: a file .svg, .png, .html or .json.
+        with_prefixes: whether the prefixes that led to popular values are drawn too.
 
     >>> import sottovoce as sv
     >>> plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1.0, people=1000)
@@ -371,11 +336,11 @@ class Estimate(GroupAnswers):
     (100, [('x',)])
     """
 
-    tables: Mapping[tuple[str, ...], Table]
+    tables: Mapping[tuple[str, ...], Table]  # by their attributes
     people: int  # reports heard, over all tables
     # what the next round asks, if there is one
     next: Question | None = field(default=None, kw_only=True)
-    schema: Schema | None = field(default=None, repr=False, kw_only=True)
+    schema: Schema | None = field(default=None, repr=False, kw_only=True)  # of the plan
 
     is_part: ClassVar[bool] = False  # whether it lists the popular values alone, each with a mark
     apart: ClassVar[str] = (
@@ -444,27 +409,34 @@ class Estimate(GroupAnswers):
 
     @property
     def values(self) -> Floats:
+        """Those of the only table."""
         return self.table.values
 
     @property
     def variances(self) -> Floats:
+        """Those of the only table."""
         return self.table.variances
 
     @property
     def std_error(self) -> Floats:
+        """Those of the only table."""
         return self.table.std_error
 
     @property
     def is_unbiased(self) -> bool:
+        """Whether all tables are."""
         return all(table.is_unbiased for table in self.tables.values())
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """(low, high) per value of the only table."""
         return self.table.interval(level)
 
     def to_pandas(self) -> Any:
+        """The only table as a data frame."""
         return self.table.to_pandas()
 
     def plot(self, path: str | None = None) -> Any:
+        """An Altair chart of the only table; written to ``path`` if given."""
         return self.table.plot(path)
 
     def __str__(self) -> str:

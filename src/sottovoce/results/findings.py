@@ -50,13 +50,17 @@ class Findings(Estimate):
         "asks what is popular of one attribute, so there is nothing to set beside it"
     )
 
-    chance: Floats
-    steps: Sequence[PrefixStep] = ()
+    chance: Floats  # for each value, how many that nobody holds look as popular, in expectation
+    steps: Sequence[PrefixStep] = ()  # the prefixes on the way
     # what a reader should know, such as an answer smaller than was asked for
     notes: Sequence[str] = ()
 
     def significant(self, alpha: float = SIGNIFICANT) -> NDArray[np.bool_]:
-        """Which values noise alone does not explain: at most ``alpha`` false ones are expected."""
+        """Which values noise alone does not explain: at most ``alpha`` false ones are expected.
+
+        Args:
+            alpha: how many false ones are expected at most.
+        """
         return np.asarray(self.chance <= alpha)
 
     @property

@@ -62,6 +62,10 @@ class Frames:
     def to_pandas(self: _Cells, level: float = 0.95, *, population: bool = False) -> Any:
         """A data frame: frequency, std_error, low, high; an index level for each attribute, so that
         ``table.to_pandas()["frequency"].unstack()`` stands as a cross table.
+
+        Args:
+            level: of the intervals.
+            population: whether intervals are for everybody whom the people stand for.
         """
         pd = imported("pandas")
 

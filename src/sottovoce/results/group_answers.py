@@ -18,7 +18,11 @@ EVERYBODY: Group = {}
 
 
 class GroupAnswers:
-    """Questions about groups, which every estimate takes whose tables hold them."""
+    """Questions about groups, which every estimate takes whose tables hold them.
+
+    Throughout:
+        attributes: their names.
+    """
 
     schema: Schema | None
 
@@ -113,13 +117,35 @@ class GroupAnswers:
     ) -> Average:
         """The median of a number, of everybody or of a group: half of them are not above it.
 
-        Of numbers that are told in bins it lies inside one, as if people were even there. The
-        arguments are those of :meth:`mean`.
+        Of numbers that are told in bins it lies inside one, as if people were even there.
+
+        Args:
+            attribute: the number, as of :meth:`mean`.
+            group: as of :meth:`mean`.
+            without: as of :meth:`mean`.
         """
         from sottovoce.results.averages import median_of
 
         spans = self._numbers(attribute, "median")
         return median_of(self.marginal, attribute, spans, group, self._code(attribute, without))
+
+    def averages(self, attribute: str, group: Group = EVERYBODY) -> list[Average]:
+        """The mean and the median of those who answered; none if the values are no numbers.
+
+        Args:
+            attribute: as of :meth:`mean`.
+            group: as of :meth:`mean`.
+        """
+        from sottovoce.results.averages import silent_number
+
+        known = self.schema[attribute] if self.schema and attribute in self.schema else None
+        if known is None or known.spans() is None:
+            return []
+        silent = silent_number(known)
+        return [
+            self.mean(attribute, group, without=silent),
+            self.median(attribute, group, without=silent),
+        ]
 
     def _code(self, attribute: str, value: int | None) -> int | None:
         """The place of a value among an attribute's."""

@@ -35,13 +35,13 @@ def turned(table: Floats, axes: Sequence[Hashable], wanted: Sequence[Hashable]) 
 class JointEstimate(Estimate):
     """An estimate with a table for any attributes together.
 
-    ``work`` names the attributes and the tables that were asked for, ``fit`` holds what was made of
-    the reports.
+    Throughout:
+        sets: of attributes.
     """
 
-    work: Workload = field(repr=False, kw_only=True)
-    fit: Fit = field(repr=False, kw_only=True)
-    method: str = field(kw_only=True)
+    work: Workload = field(repr=False, kw_only=True)  # the tables that were asked for
+    fit: Fit = field(repr=False, kw_only=True)  # what was made of the reports
+    method: str = field(kw_only=True)  # its name
     schema: Schema = field(repr=False, kw_only=True)
 
     @property

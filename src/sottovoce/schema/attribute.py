@@ -64,7 +64,15 @@ class Sets:
 
 @dataclass(frozen=True)
 class Attribute(ABC):
-    """One column of a record, of ``size`` codes; ``sensitive`` ones only ever leave as whispers."""
+    """One column of a record, of ``size`` codes; ``sensitive`` ones only ever leave as whispers.
+
+    Args:
+        sensitive: whether it only ever leaves as a whisper; False for public columns.
+
+    Throughout:
+        value: what a person answered.
+        column: the answers of many people.
+    """
 
     kind: ClassVar[str]
     sensitive: bool = field(default=True, kw_only=True)
@@ -75,7 +83,8 @@ class Attribute(ABC):
 
     @property
     @abstractmethod
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """How many codes there are."""
 
     @abstractmethod
     def code(self, value: Any) -> int:
@@ -87,6 +96,7 @@ class Attribute(ABC):
 
     @property
     def is_open(self) -> bool:
+        """Whether nobody can list its values."""
         return self.size >= OPEN
 
     @property
@@ -104,15 +114,28 @@ class Attribute(ABC):
         return self.code(value)
 
     def spelled(self, number: int) -> Label | None:
-        """The value of a spelling; None if no value has it."""
+        """The value of a spelling; None if no value has it.
+
+        Args:
+            number: a spelling.
+        """
         return self.labels()[number] if number < self.size else None
 
     def short_spellings(self, most: int) -> Words:
-        """The spellings of the shortest values people may write; none where none are shorter."""
+        """The spellings of the shortest values people may write; none where none are shorter.
+
+        Args:
+            most: how many.
+        """
         return np.zeros((0, 2), np.uint64)
 
     def prefix_label(self, number: int, length: int) -> str:
-        """How the first ``length`` bits of a spelling read."""
+        """How the first ``length`` bits of a spelling read.
+
+        Args:
+            number: the first bits.
+            length: how many they are.
+        """
         return f"{number:0{length}b}" if length < self.spelling_bits else str(self.spelled(number))
 
     def spell_column(self, column: NDArray[Any]) -> Words:
@@ -128,7 +151,9 @@ class Attribute(ABC):
     def substitute(self, form: str, entropy: Entropy) -> Any:
         """What is reported without a valid value: a uniform draw, so that silence tells nothing.
 
-        ``form`` says what an encoding reads: a code, a spelling, or the members of a set.
+        Args:
+            form: what an encoding reads: a code, a spelling, or the members of a set.
+            entropy: the coins.
         """
         return entropy.below(self.size)
 
@@ -166,7 +191,11 @@ class Attribute(ABC):
 
 @dataclass(frozen=True)
 class Single(Attribute):
-    """One value of those in the schema; ``other`` is the one that stands for every other value."""
+    """One value of those in the schema; ``other`` is the one that stands for every other value.
+
+    Args:
+        other: the value that stands for every other value; None to draw one.
+    """
 
     other: Label | None = field(default=None, kw_only=True, repr=False)
 

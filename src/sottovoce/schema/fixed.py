@@ -25,6 +25,11 @@ class FixedPoint(Attribute):
     that travels in clear beside the whisper (``sv.plan(..., public=...)``): ``sensitive`` must be
     False, and no question asks about it.
 
+    Args:
+        low: the smallest number.
+        high: the largest number.
+        decimals: how many digits stand behind the point.
+
     >>> amount = FixedPoint(0, "9999.99", decimals=2, sensitive=False)
     >>> amount.scaled("12.3"), amount.written(1230)
     (1230, '12.30')
@@ -80,6 +85,9 @@ class FixedPoint(Attribute):
     def scaled(self, value: Any) -> int:
         """The scaled integer of one value; raises ``ValueError`` or ``TypeError`` if it is not
         exactly one of these.
+
+        Args:
+            value: a number, or its text.
         """
         number = scaled_decimal(value, self.decimals)
         if not self.first <= number <= self.last:
@@ -87,7 +95,11 @@ class FixedPoint(Attribute):
         return number
 
     def written(self, number: int) -> str:
-        """A scaled integer as text, with all its decimals."""
+        """A scaled integer as text, with all its decimals.
+
+        Args:
+            number: a scaled integer.
+        """
         digits = f"{abs(number):0{self.decimals + 1}d}"
         sign = "-" if number < 0 else ""
         if not self.decimals:
@@ -140,7 +152,13 @@ def scaled_decimal(value: Any, decimals: int) -> int:
 def Number(low: Any, high: Any, step: Any = 1, *, sensitive: bool = True) -> FixedPoint:
     """A public number from ``low`` to ``high`` in steps of a power of ten, such as money.
 
-    It is a :class:`FixedPoint` of as many decimals as the step has: ``sensitive`` must be False.
+    It is a :class:`FixedPoint` of as many decimals as the step has.
+
+    Args:
+        low: the smallest number.
+        high: the largest number.
+        step: a power of ten, such as ``"0.01"``.
+        sensitive: must be False.
 
     >>> Number(0, 5000, step="0.01", sensitive=False)
     FixedPoint(sensitive=False, low='0.00', high='5000.00', decimals=2)

@@ -54,6 +54,9 @@ class Categorical(Single):
 
     ``other``: the one of them that is reported for a person whose value is not in the list.
 
+    Args:
+        values: the values, in order.
+
     >>> Categorical(["red", "green"]).code("green")
     1
     >>> Categorical(["red", "green", "other"], other="other").other

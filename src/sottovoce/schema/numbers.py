@@ -28,8 +28,12 @@ from sottovoce.schema.attribute import (
 
 @dataclass(frozen=True)
 class Ordinal(Single):
-    """A whole number from ``low`` to ``high``, ends included; each integer, or in ``bins``: so many
-    equal ones, or a list of the numbers with which they start.
+    """A whole number, each by itself or in bins.
+
+    Args:
+        low: the smallest number.
+        high: the largest number, which belongs to it too.
+        bins: how many equal ones, or the numbers with which they start; none by default.
 
     >>> Ordinal(18, 97, bins=16).code(23)
     1
@@ -152,6 +156,9 @@ class Ordinal(Single):
 @dataclass(frozen=True)
 class Integer(Single):
     """A whole number of up to 128 bits, such as an address or a hash: nobody can list them all.
+
+    Args:
+        bits: how many bits the largest number has.
 
     >>> Integer(bits=32).code(7)
     7

@@ -46,6 +46,18 @@ _UNSEEN = frozenset((
 class Schema(Mapping[str, Attribute]):
     """The attributes of a record, by name.
 
+    Args:
+        attributes: what a person may answer, by name.
+
+    Throughout:
+        name: of an attribute.
+        names: of some attributes.
+        value: what a person answered.
+        record: one person's answers by attribute.
+        table: a dict of columns, a pandas or an Arrow table.
+        form: what an encoding reads: ``code``, ``spelling`` or ``members``.
+        rows: of the table: a mask or a slice; all by default.
+
     >>> schema = Schema(smoker=Boolean(), age=Ordinal(18, 97, bins=16))
     >>> schema.encode({"smoker": True, "age": 41})
     {'smoker': 1, 'age': 4}
@@ -172,7 +184,11 @@ class Schema(Mapping[str, Attribute]):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Schema:
-        """The inverse of :meth:`to_json`; also reads the ``[schema]`` part of a survey file."""
+        """The inverse of :meth:`to_json`; also reads the ``[schema]`` part of a survey file.
+
+        Args:
+            data: what :meth:`to_json` gave, or the part of a survey file.
+        """
         return cls(**{name: _attribute(name, dict(body)) for name, body in data.items()})
 
 

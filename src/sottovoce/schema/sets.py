@@ -18,6 +18,9 @@ from sottovoce.schema.lists import Categorical
 class Items(Attribute):
     """A set of known values, such as a basket. Questions sample from it; none reads it whole.
 
+    Args:
+        values: what a set may hold.
+
     >>> Items(["milk", "bread"]).size
     2
     """

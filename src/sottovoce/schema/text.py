@@ -21,12 +21,16 @@ LONGER = REFUSE, CUT = ("refuse", "cut")  # what becomes of text that is too lon
 
 @dataclass(frozen=True)
 class Text(Attribute):
-    """A string nobody can list beforehand: an open alphabet, up to ``bytes`` bytes of UTF-8.
+    """A string nobody can list beforehand: an open alphabet.
 
-    ``alphabet``: the only characters there are, which makes popular strings easier to find;
-    ``other``: one of them that stands for all the rest. ``longer``: whether a longer string is
-    refused or cut. Its code is a 64-bit fingerprint (the first eight bytes of SHA-256, little
-    endian); its spelling has the characters themselves.
+    Its code is a 64-bit fingerprint (the first eight bytes of SHA-256, little endian); its spelling
+    has the characters themselves.
+
+    Args:
+        bytes: how many bytes of UTF-8 a string may have.
+        alphabet: the only characters there are, which makes popular strings easier to find.
+        other: one of them that stands for all the rest.
+        longer: ``refuse`` a longer string, or ``cut`` it.
 
     >>> Text(bytes=20).code("hello") == Text(bytes=20).code("hello")
     True
@@ -102,7 +106,11 @@ class Text(Attribute):
         return sum(counts)
 
     def fitted(self, value: Any) -> str:
-        """The string as the schema keeps it: cut if it is too long and the schema says so."""
+        """The string as the schema keeps it: cut if it is too long and the schema says so.
+
+        Args:
+            value: a string.
+        """
         if not isinstance(value, str):
             raise TypeError
         text: str = value

@@ -42,6 +42,7 @@ class NewSurvey(BaseModel):
         alias="schema", examples=[{"smoker": {"kind": "boolean"}}]
     )
     question: dict[str, Any] = Field(examples=[{"kind": "frequencies", "attributes": ["smoker"]}])
+    public: list[str] = []
     coin: Literal["device", "assigned"] = "device"
     trust: Literal["local", "shuffled"] = "local"
     delta: str | float | None = Field(None, examples=["1e-9"])  # of shuffled plans, as what follows

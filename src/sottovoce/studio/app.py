@@ -20,7 +20,15 @@ from sottovoce.pages.parts import STATIC
 from sottovoce.service.logs import log, log_problem
 from sottovoce.service.problems import Problem, problem_of
 from sottovoce.service.survey_service import SurveyService
-from sottovoce.studio import downloads, make_page, query_page, start_page, take_page, watch_page
+from sottovoce.studio import (
+    compare_page,
+    downloads,
+    make_page,
+    query_page,
+    start_page,
+    take_page,
+    watch_page,
+)
 from sottovoce.studio.access import Access
 from sottovoce.studio.languages import words
 from sottovoce.studio.page_context import Studio
@@ -65,7 +73,8 @@ def add_studio(
         Mount("/client", _Files(directory=_HERE / "client")),
         Mount("/pages", _Files(directory=STATIC)),
     ]
-    for noun in (start_page, make_page, take_page, watch_page, query_page, downloads):
+    nouns = (start_page, make_page, take_page, watch_page, compare_page, query_page, downloads)
+    for noun in nouns:
         pages += noun.routes(studio)
 
     async def refused(request: Request, wrong: Exception) -> Response:

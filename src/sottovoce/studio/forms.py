@@ -18,6 +18,7 @@ MOST_FIELDS = 2000
 MAX_FORM_ATTRIBUTES = 64
 MAX_FORM_VALUES = 10_000  # of an attribute: each is a row of a table
 LONGEST_TEXT = 8  # bytes of a text, unless the form says more
+SENT_CLEAR = "clear"
 ATTRIBUTE_KINDS = ("boolean", "categorical", "ordinal", "text")
 Fields = Sequence[tuple[str, str]]
 
@@ -54,10 +55,18 @@ class Row:
     alphabet: str = ""
     missing: str = ""  # the answer of people who give none
     question: str = ""  # how people are asked for it, if not by its name
+    sent: str = ""  # SENT_CLEAR if it travels as it is
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was typed: what the form offers by itself does not count."""
+        return self == Row(kind=self.kind, missing=self.missing, sent=self.sent)
 
     def attribute(self) -> dict[str, Any]:
         """As a survey file has it."""
         told = self._kind()
+        if self.sent == SENT_CLEAR:
+            return told | {"sensitive": False}  # without an answer for who gives none
         if not self.missing or self.kind == "text":
             return told
         # of numbers it is the one below the lowest: the page has no field to type it into
@@ -120,7 +129,7 @@ class Draft:
     def of(cls, fields: Fields) -> Draft:
         """From the form's fields; every attribute has one of each."""
         whole = ("name", "kind", "values", "low", "high", "bins")
-        parts = (*whole, "longest", "alphabet", "missing", "question")
+        parts = (*whole, "longest", "alphabet", "missing", "question", "sent")
         columns = [[value.strip() for key, value in fields if key == part] for part in parts]
         # the others may be lacking
         columns[len(whole) :] = [
@@ -144,7 +153,11 @@ class Draft:
 
     def body(self) -> dict[str, Any]:
         """The survey that it describes, as ``surveys.Survey.parse`` reads it, without its texts."""
-        rows = [row for row in self.rows if row != Row(kind=row.kind, missing=row.missing)]
+        rows = [
+            row
+            for row in self.rows
+            if row != Row(kind=row.kind, missing=row.missing, sent=row.sent)
+        ]
         if not rows:
             raise InvalidInput("attributes: give at least one a name")
         if len(rows) > MAX_FORM_ATTRIBUTES:
@@ -159,7 +172,8 @@ class Draft:
             "epsilon": self.epsilon,
             "people": _whole("people", self.people.replace(",", "").replace(" ", "")),
             "schema": {row.name: row.attribute() for row in rows},
-            "question": self._question(rows),
+            "question": self._question([row for row in rows if row.sent != SENT_CLEAR]),
+            "public": [row.name for row in rows if row.sent == SENT_CLEAR],
             "coin": self.coin,
             **self._trusted(),
         }
@@ -188,6 +202,8 @@ class Draft:
 
     def _question(self, rows: Sequence[Row]) -> dict[str, Any]:
         names = [row.name for row in rows]
+        if not names:
+            raise InvalidInput("attributes: at least one must be randomised")
         if self.learn == "popular":
             if len(rows) > 1:
                 raise InvalidInput(

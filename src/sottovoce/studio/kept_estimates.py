@@ -7,15 +7,27 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from sottovoce.analysis.raking import Margins, rake
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
+from sottovoce.ground.labels import visible
 from sottovoce.pages.charts import inline
+from sottovoce.pages.comparisons import (
+    PeopleCompared,
+    groups_compared,
+    waves_compared,
+    weights_compared,
+)
 from sottovoce.pages.figures import INTERVAL_LEVEL
 from sottovoce.pages.survey_page import report
 from sottovoce.protocol.plan import Plan
+from sottovoce.protocol.reports import Reports
 from sottovoce.protocol.texts import Texts
 from sottovoce.results.estimate import Estimate, Table
+from sottovoce.results.group_answers import Group
 from sottovoce.results.spreadsheets import FIGURES, cells_of, table_csv
 from sottovoce.service.serialized import kept_in
+from sottovoce.store import open_store
 
 
 def warm() -> None:
@@ -32,6 +44,37 @@ def warm() -> None:
 def of_file(file: Path, work: Callable[..., Any], *args: Any) -> Any:
     """What one of the functions below makes of the estimate in a file."""
     return work(kept_in(file).estimate, *args)
+
+
+def compared_groups(
+    estimate: Estimate, attribute: str, groups: Sequence[Group]
+) -> PeopleCompared | str:
+    """Groups beside each other, or why they cannot be."""
+    return _or_why(lambda: groups_compared(estimate, attribute, groups, INTERVAL_LEVEL))
+
+
+def compared_waves(estimate: Estimate, earlier: Path, names: Sequence[str]) -> PeopleCompared | str:
+    """What changed since the estimate in another file."""
+    before = kept_in(earlier).estimate
+    return _or_why(lambda: waves_compared(estimate, before, names, INTERVAL_LEVEL))
+
+
+def compared_weights(
+    estimate: Estimate, address: str, plan_text: str, margins: Margins
+) -> PeopleCompared | str:
+    """Answers with weights and without; they are read from the store, each report by itself."""
+    plan = Plan.from_json(plan_text)
+    with open_store(address, create=False) as store:
+        parts = [reports for _, _, reports in store.read(plan)]
+    reports = Reports.concat(parts or [Reports.empty(plan)])
+    return _or_why(lambda: weights_compared(estimate, rake(plan, reports, margins), INTERVAL_LEVEL))
+
+
+def _or_why(answer: Callable[[], PeopleCompared]) -> PeopleCompared | str:
+    try:
+        return answer()
+    except InvalidInput as wrong:
+        return visible(str(wrong))
 
 
 def write_report(estimate: Estimate, plan_text: str, texts: Texts, out: Path) -> None:

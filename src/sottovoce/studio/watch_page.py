@@ -19,6 +19,7 @@ from sottovoce.service.estimate_cache import Snapshot
 from sottovoce.service.survey_service import SurveyStatus
 from sottovoce.studio import kept_estimates
 from sottovoce.studio.background_jobs import DRAWING_TOO_LONG
+from sottovoce.studio.compare_forms import compare_context
 from sottovoce.studio.forms import Fields
 from sottovoce.studio.page_context import Studio
 from sottovoce.studio.query_page import query_context
@@ -83,7 +84,9 @@ def routes(studio: Studio) -> list[Route]:
             receiver=receiver_of(view.survey.plan, studio.shuffler),
             names=[],
             summed="",
+            typed=request.query_params,
             **_about(view.survey),
+            **compare_context(studio, view.survey),
             **query_context(view.survey.plan),
         )
 

@@ -26,8 +26,8 @@ from sottovoce.protocol.terms import Terms
 from sottovoce.questions.decoded import marked
 from sottovoce.questions.heavyhitters.method import HeavyHitterMethod, Ranked, SearchTarget
 from sottovoce.questions.method import NO_OPTIONS, Options, RoundResult
-from sottovoce.results.estimate import CLOSED_FORM
 from sottovoce.results.findings import SIGNIFICANT, Findings
+from sottovoce.results.words import CLOSED_FORM
 from sottovoce.schema import OPEN, Schema
 
 if TYPE_CHECKING:

@@ -93,8 +93,12 @@ def rules(
 ) -> list[Rule]:
     """The rules between itemsets that were found, the most confident first.
 
-    A rule needs the frequencies of both its sides together and of its antecedent; ``significant``
-    leaves out whatever noise alone may explain.
+    A rule needs the frequencies of both its sides together and of its antecedent.
+
+    Args:
+        findings: of a ``TopItemsets`` question.
+        least_confidence: that a rule must have.
+        significant: whether to leave out whatever noise alone may explain.
 
     >>> import sottovoce as sv
     >>> schema = sv.Schema(basket=sv.Items(["milk", "bread", "tea", "jam"]))

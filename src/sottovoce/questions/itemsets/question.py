@@ -34,6 +34,21 @@ PARTS = ("attribute", "top", "method", "options", "round", "known")
 class Popular(Question):
     """What most people hold of an attribute of sets. Rounds follow each other;
     nobody answers two.
+
+    Args:
+        attribute: its name.
+        top: how many.
+        method: its name, or ``auto``.
+        candidates: how many items go on to be counted.
+        shares: whole numbers that share out the people, by round.
+        first_oracle: through which candidates are found.
+        first_length: to which sets are padded meanwhile.
+        second_oracle: through which candidates are counted.
+        second_length: to which sets are padded meanwhile.
+        sizes_oracle: through which sizes are told.
+        update: whether counts are corrected by the sizes heard.
+        combine: whether both phases' evidence is used.
+        split: ``people``, or ``budget`` to ask everybody twice.
     """
 
     finds: ClassVar[bool] = True

@@ -146,6 +146,11 @@ class MarginalEstimate(JointEstimate):
 
     @classmethod
     def of(cls, work: Workload, fit: Fit, method: str, aggregate: Aggregate) -> MarginalEstimate:
+        """The estimate of an aggregate.
+
+        Args:
+            aggregate: what the reports add up to.
+        """
         return cls.of_fit(work, fit, method, aggregate.people, aggregate.plan.schema)
 
     @classmethod

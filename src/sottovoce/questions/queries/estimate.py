@@ -20,7 +20,8 @@ from sottovoce.questions.queries.fitted import FittedTable, Joint, Term
 from sottovoce.questions.queries.method import QueryMethod
 from sottovoce.questions.queries.spreads import JointSpread
 from sottovoce.questions.queries.target import Dimension, Target
-from sottovoce.results.estimate import CLOSED_FORM, Estimate, Table
+from sottovoce.results.estimate import Estimate, Table
+from sottovoce.results.words import CLOSED_FORM
 from sottovoce.schema import Attribute, Integer, Ordinal, Schema
 
 if TYPE_CHECKING:
@@ -107,18 +108,25 @@ class QueryEstimate(Estimate):
 
     apart: ClassVar[str] = "answers selections, and tests nothing: count(...) or a query says more"
 
-    target: Target
-    method: QueryMethod
-    options: Options
+    target: Target  # what was asked for
+    method: QueryMethod  # that made it
+    options: Options  # of the method
     schema: Schema = field(repr=False, kw_only=True)
-    plan: Plan
-    fitted: FittedTable
+    plan: Plan  # whose reports were heard
+    fitted: FittedTable  # any weighted selection, with covariances
 
     @classmethod
     def of(
         cls, target: Target, method: QueryMethod, aggregate: Aggregate, options: Options
     ) -> QueryEstimate:
-        """What an aggregate without weights says."""
+        """What an aggregate without weights says.
+
+        Args:
+            target: what was asked for.
+            method: that makes the estimate.
+            aggregate: what the reports add up to.
+            options: of the method.
+        """
         made = cls(
             {},
             aggregate.people,
@@ -148,7 +156,11 @@ class QueryEstimate(Estimate):
         return self.answer(self.term(**selection))
 
     def term(self, **selection: Any) -> Term:
-        """A selection as weights of codes, see :meth:`count`."""
+        """A selection as weights of codes, see :meth:`count`.
+
+        Args:
+            selection: as of :meth:`count`.
+        """
         found = {}
         for name, part in selection.items():
             if name not in self.target.names:
@@ -159,7 +171,12 @@ class QueryEstimate(Estimate):
         return found
 
     def answer(self, term: Term, scale: float | None = None) -> CountAnswer:
-        """How many people are in a weighted selection, or how much of what ``scale`` is all of."""
+        """How many people are in a weighted selection, or how much of a weight is.
+
+        Args:
+            term: the selection.
+            scale: how much the weight is in all; the people by default.
+        """
         times = self.people if scale is None else scale
         return CountAnswer(self.fitted.joint([term]).scaled(times))
 
@@ -178,8 +195,12 @@ class QueryEstimate(Estimate):
         return self.fit_weights(weighed, squares)
 
     def fit_weights(self, weighed: Aggregate, squares: Floats | None) -> FittedTable:
-        """The same of reports that were folded; ``squares`` are their squared weights' sums, one
-        for each cohort, or None if every report counts once.
+        """The same of reports that were folded.
+
+        Args:
+            weighed: the reports with their weights, added up.
+            squares: their squared weights' sums, one for each cohort, or None if every report
+                counts once.
         """
         if weighed.people <= 0:
             raise InvalidInput("weights must add up to more than 0")

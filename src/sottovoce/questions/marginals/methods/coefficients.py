@@ -36,7 +36,7 @@ from sottovoce.questions.marginals.models.structure import TRIPLE_TIE, spread, s
 from sottovoce.questions.marginals.models.ties import unknown_variances
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.method import Options
-from sottovoce.results.estimate import CLOSED_FORM
+from sottovoce.results.words import CLOSED_FORM
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:

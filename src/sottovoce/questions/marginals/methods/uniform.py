@@ -17,7 +17,7 @@ from sottovoce.questions.marginals.method import Fit, Floats, MarginalMethod
 from sottovoce.questions.marginals.models.structure import spread
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.method import Options
-from sottovoce.results.estimate import CLOSED_FORM
+from sottovoce.results.words import CLOSED_FORM
 from sottovoce.schema import Schema
 
 if TYPE_CHECKING:
