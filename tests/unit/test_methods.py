@@ -28,7 +28,7 @@ EVERY: Sequence[Method[Any]] = (*MARGINAL, *SEARCH, *ITEMS)
 # of a question: what it asks, before the options of its methods
 OWN = {
     sv.Frequencies: ("attributes", "oracle", "split", "focus", "thesis"),
-    sv.Marginals: ("up_to", "attributes", "workload", "method"),
+    sv.Marginals: ("up_to", "attributes", "workload", "method", "options"),
     sv.HeavyHitters: ("attribute", "top", "above", "method"),
     sv.TopItems: ("attribute", "top", "method"),
     sv.TopItemsets: ("attribute", "top", "method"),

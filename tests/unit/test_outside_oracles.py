@@ -12,8 +12,10 @@ import sottovoce as sv
 from sottovoce.audit import check_oracle, oracle_class
 from sottovoce.measure import compare_oracles, fitting
 from sottovoce.measure.pictures import oracle_errors
-from sottovoce.oracles import built_of, every_oracle, find, outside
+from sottovoce.oracles import built_of, every_oracle, find
 from sottovoce.oracles.direct import GeneralizedRandomizedResponse
+from sottovoce.oracles.outside import BROUGHT_ORACLES
+from tests.packages import Site
 from tests.trials.pages import steps_of
 
 TRIAL = Path(__file__).parents[2] / "docs" / "trials" / "oracle.md"
@@ -21,27 +23,11 @@ CODE = next(step.text for step in steps_of(TRIAL) if step.file and step.file.end
 SCHEMA = sv.Schema(x=sv.Categorical(list("abcd")))
 
 
-class Site:
-    """A folder on the path, into which packages are put as an installer does."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def install(self, package: str, code: str, **oracles: str) -> None:
-        module = package.replace("-", "_")
-        (self.folder / f"{module}.py").write_text(code)
-        about = self.folder / f"{module}-1.0.dist-info"
-        about.mkdir()
-        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        lines = [f"{name} = {module}:{kind}" for name, kind in oracles.items()]
-        (about / "entry_points.txt").write_text("\n".join([f"[{outside.GROUP}]", *lines]) + "\n")
-
-
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(outside, "_loaded", {})
-    return Site(tmp_path)
+    monkeypatch.setattr(BROUGHT_ORACLES, "_loaded", {})
+    return Site(tmp_path, BROUGHT_ORACLES.group)
 
 
 def test_it_is_found_and_does_what_any_oracle_does(site: Site) -> None:

@@ -16,6 +16,7 @@ from sottovoce.protocol.question_forms import QUESTIONS
 from sottovoce.protocol.terms import LOCAL
 from sottovoce.protocol.texts import Texts
 from sottovoce.questions.base import Question, are_names
+from sottovoce.questions.outside import BROUGHT_QUESTIONS
 from sottovoce.schema import Attribute, Schema
 from sottovoce.schema.missing import with_missing
 
@@ -154,9 +155,14 @@ def parse_question(body: Mapping[str, Any]) -> Question:
     }
     kind = options.pop("kind", None)
     known = {form.kind: form for form in QUESTIONS}
-    if not isinstance(kind, str) or kind not in known:
+    if not isinstance(kind, str):
         raise InvalidInput(f"question: kind ({kind}) must be one of {', '.join(known)}")
-    question: type[Question] = known[kind].load()
+    question: type[Question] | None = known[kind].load() if kind in known else None
+    if question is None:
+        question = BROUGHT_QUESTIONS.load(kind, known)
+    if question is None:
+        names = ", ".join([*known, *BROUGHT_QUESTIONS.entries(known)])
+        raise InvalidInput(f"question: kind ({kind}) must be one of {names}")
     return question.from_survey(options)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
-from importlib import import_module
 from typing import Any
 
 from sottovoce.audit.channels import ENUMERATED, STATED, errors_of_crowds_are_those_of_the_formula
@@ -13,6 +12,7 @@ from sottovoce.audit.laws import LAWS, Law, LawBroken, must
 from sottovoce.audit.oracles import AUDIT_DRAWS, CONFIDENCE, sample
 from sottovoce.ground.entropy import System
 from sottovoce.ground.errors import InvalidInput, NotEnumerable
+from sottovoce.ground.packages import named_thing
 from sottovoce.oracles import ORACLES, Oracle
 from sottovoce.oracles.outside import checked_kind
 
@@ -124,17 +124,7 @@ def oracle_class(target: str) -> type[Oracle]:
     >>> oracle_class("sottovoce.oracles.subset:SubsetSelection").names
     ('ss',)
     """
-    module, _, name = target.partition(":")
-    if not module or not name.isidentifier():
-        raise InvalidInput(f"oracle ({target}) must be module:Class, such as mypackage:MyOracle")
-    try:
-        thing = getattr(import_module(module), name, None)
-    except Exception as wrong:  # whatever the module does when it is imported
-        raise InvalidInput(
-            f"oracle ({target}): {module} cannot be imported ({type(wrong).__name__}: {wrong})"
-        ) from wrong
-    if thing is None:
-        raise InvalidInput(f"oracle ({target}): {module} has no {name}")
+    thing = named_thing("oracle", target, "mypackage:MyOracle")
     kind = checked_kind(thing, f"oracle ({target})")
     for own in ORACLES:
         if own is not kind and set(own.names) & set(kind.names):

@@ -11,11 +11,11 @@ import typer
 from sottovoce.cli import (  # noqa: F401  (they add their commands)
     analysis,
     assignment_keys,
+    checks,
     compare_shuffled,
     folding,
     groups,
     marginals,
-    oracle_checks,
     oracles,
     people,
     peos,

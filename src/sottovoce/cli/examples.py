@@ -27,6 +27,8 @@ Examples:
   sottovoce fold-minutes plan.json s3://bucket/collected --every 60
   sottovoce audit plan.json
   sottovoce check-oracle mypackage:MyOracle
+  sottovoce check-method calm
+  sottovoce check-question survey.toml
   sottovoce advise survey.toml --error 0.01
   sottovoce oracles --size 64 --epsilon 1
   sottovoce compare oracles --size 64 --epsilon 0.5,1 --people 100000 --runs 10

@@ -25,6 +25,7 @@ _EXPONENT = re.compile("e[+-]?([0-9_]+)", re.IGNORECASE)
 _AS_GIVEN = (
     "delta",
     "known",
+    "package",
 )
 
 

@@ -6,11 +6,10 @@ import inspect
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
-from sottovoce.oracles import outside
 from sottovoce.oracles.base import Noise, Oracle, PureOracle, SummedOracle
 from sottovoce.oracles.bloom import OpenRappor, Rappor
 from sottovoce.oracles.buckets import OpenRandomizedResponse
@@ -32,6 +31,9 @@ from sottovoce.oracles.thresholds import parse_epsilon
 from sottovoce.oracles.unary import OptimizedUnaryEncoding, SymmetricUnaryEncoding
 from sottovoce.oracles.wave import SquareWave
 from sottovoce.schema import MOST_SPELLED
+
+if TYPE_CHECKING:
+    from sottovoce.ground.packages import Brought
 
 __all__ = [
     "ORACLES",
@@ -86,22 +88,29 @@ def _taken() -> frozenset[str]:
     return frozenset([ADAPTIVE, *(name for kind in ORACLES for name in kind.names)])
 
 
+def _brought() -> Brought[type[Oracle]]:
+    """The oracles of other packages; a device that has none of them need not load this."""
+    from sottovoce.oracles.outside import BROUGHT_ORACLES
+
+    return BROUGHT_ORACLES
+
+
 def find(name: str) -> type[Oracle]:
     """The class of an oracle by name or alias, of this package or of another one."""
     for kind in ORACLES:
         if name in kind.names:
             return kind
-    found = outside.load(name, _taken())
+    found = _brought().load(name, _taken())
     if found is not None:
         return found
-    others = outside.entries(_taken())
+    others = _brought().entries(_taken())
     known = ", ".join([*(kind.names[0] for kind in ORACLES), *others, ADAPTIVE])
     raise InvalidInput(f"oracle ({name}) must be one of {known}")
 
 
 def every_oracle() -> list[type[Oracle]]:
     """The classes of all oracles there are: this package's, then those of others."""
-    return [*ORACLES, *(find(name) for name in outside.entries(_taken()))]
+    return [*ORACLES, *_brought().every(_taken())]
 
 
 def plain_name(name: str) -> str:
@@ -254,7 +263,7 @@ def from_json(data: Mapping[str, Any]) -> Oracle:
     try:
         size, options = int(data["size"]), dict(data["options"])
         if "package" in data:
-            outside.require(data["name"], data["package"], _taken())
+            _brought().require(data["name"], data["package"], _taken())
         built = oracle_with(data["name"], size, data["epsilon"], options)
     except (KeyError, TypeError, ValueError) as wrong:
         if isinstance(wrong, InvalidInput):

@@ -16,7 +16,7 @@ from sottovoce.ground.html import facts_html
 from sottovoce.protocol.columns import Columns
 from sottovoce.protocol.families import FAMILIES, Family
 from sottovoce.protocol.guarantee import Guarantee, at_most
-from sottovoce.protocol.question_forms import check_form, check_measures, form_of
+from sottovoce.protocol.question_forms import check_form, check_measures, question_class
 from sottovoce.protocol.series import Series
 from sottovoce.protocol.shuffling import ShuffledGuarantee, Shuffling
 from sottovoce.protocol.terms import LOCAL, SHUFFLED, Terms
@@ -155,7 +155,7 @@ class Plan:
 
         What shuffling promises is not counted again, as it is for :attr:`question`.
         """
-        loaded = form_of(self.asked["kind"]).load()
+        loaded = question_class(self.asked)
         stored = {key: part for key, part in self.asked.items() if key != "kind"}
         question: Question = _read(lambda: loaded.from_json(stored))
         if _read(lambda: question.cohorts(self.schema, self.terms)) != self.cohorts:

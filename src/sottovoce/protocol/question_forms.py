@@ -30,6 +30,10 @@ class QuestionForm:
         return getattr(import_module(module), name)
 
 
+# of another package: a device needs nothing of it, since cohorts say who is asked what
+OUTSIDE = QuestionForm(
+    "of another package", ("package", "options"), "sottovoce.questions.outside:question_class"
+)
 NUMBERS = ("up_to", "top", "above", "round")  # keys whose values are numbers, or nothing
 _ITEMS = ("attribute", "top", "method", "options", "round", "known")
 
@@ -70,6 +74,13 @@ def form_of(kind: Any) -> QuestionForm:
     )
 
 
+def question_class(stored: Mapping[str, Any]) -> Any:
+    """The class of a stored question; one of another package must be installed."""
+    if "package" in stored:
+        return OUTSIDE.load()(stored["kind"], stored["package"])
+    return form_of(stored["kind"]).load()
+
+
 def check_measures(stored: Mapping[str, Any], public: Sequence[str]) -> None:
     """Refuse a stored question about measures that do not travel in clear."""
     for name in stored.get("measures", ()):
@@ -79,7 +90,9 @@ def check_measures(stored: Mapping[str, Any], public: Sequence[str]) -> None:
 
 def check_form(stored: Mapping[str, Any]) -> QuestionForm:
     """Refuse a stored question with keys its kind has not, or numbers no plan spells so."""
-    form = form_of(stored["kind"])
+    form = OUTSIDE if "package" in stored else form_of(stored["kind"])
+    if form is OUTSIDE:
+        _check_outside(stored)
     if tuple(stored) != ("kind", *form.keys):
         raise InvalidInput(f"plan: the keys of its question must be kind, {', '.join(form.keys)}")
     options = stored.get("options", {})
@@ -88,3 +101,12 @@ def check_form(stored: Mapping[str, Any]) -> QuestionForm:
     if list(options) != sorted(options) or json.dumps(plain) != json.dumps([options, *numbers]):
         raise InvalidInput("plan: a part of its question is not written as plans write it")
     return form
+
+
+def _check_outside(stored: Mapping[str, Any]) -> None:
+    """Refuse a question of another package that is called as one of ours, or as no package can."""
+    kind, package = stored["kind"], stored["package"]
+    if not isinstance(kind, str) or kind in {form.kind for form in QUESTIONS}:
+        raise InvalidInput(f"plan: question ({kind}) of another package has the name of ours")
+    if not isinstance(package, str) or not package:
+        raise InvalidInput("plan: the package of a question must be the name of one")

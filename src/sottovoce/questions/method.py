@@ -57,6 +57,7 @@ class Method(ABC, Generic[T]):
     source: ClassVar[str]  # a reference, or "ours"
     is_baseline: ClassVar[bool] = False  # whether it is here to be compared with, and never chosen
     options: ClassVar[tuple[str, ...]] = ()  # those that it takes; all others are refused
+    package: ClassVar[str] = ""  # the other package that brings it, as plans name it
 
     # -- before there is a plan
 
@@ -118,12 +119,12 @@ class Method(ABC, Generic[T]):
 M = TypeVar("M", bound="Method[Any]")
 
 
-def method_named(methods: Sequence[M], name: str) -> M:
-    """The method of a folder's tuple that has this name."""
+def method_named(methods: Sequence[M], name: str, others: Sequence[str] = ()) -> M:
+    """The method of a folder's tuple that has this name; ``others`` are those of other packages."""
     for method in methods:
         if method.name == name:
             return method
-    names = ", ".join([AUTO, *(method.name for method in methods)])
+    names = ", ".join([AUTO, *(method.name for method in methods), *others])
     raise InvalidInput(f"method ({name}) must be one of {names}")
 
 

@@ -16,6 +16,7 @@ from sottovoce.questions.marginals.methods.latent import Latent
 from sottovoce.questions.marginals.workload import Places, Workload
 from sottovoce.questions.prediction import Rank
 
+# of ours alone: whoever installs a package does not change what auto is
 CHOOSABLE = tuple(method for method in METHODS if not method.is_baseline)
 BASELINES = tuple(method for method in METHODS if method.is_baseline)
 # the one that mostly wins comes first, so that most others need not be settled

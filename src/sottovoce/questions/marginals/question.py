@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
-from sottovoce.ground.arguments import whole
+from sottovoce.ground.arguments import plain_options, whole
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.families import Family
 from sottovoce.protocol.plan import Plan
@@ -17,7 +18,7 @@ from sottovoce.questions.base import Question, are_names, predicted, round_terms
 from sottovoce.questions.marginals.coverage import Coverage, explained, parts_outside
 from sottovoce.questions.marginals.estimate import MAX_TABLE_CELLS, MarginalEstimate
 from sottovoce.questions.marginals.figures import predicted_figures
-from sottovoce.questions.marginals.methods import METHODS, method
+from sottovoce.questions.marginals.methods import METHODS, method, require_method
 from sottovoce.questions.marginals.planner import (
     BASELINES,
     CHOOSABLE,
@@ -56,6 +57,7 @@ class Marginals(Question):
         salt: inp-htcms: of the hash functions.
         coins: inp-rr, marg-rr: sue, or oue with which cormode2018marginal experiments.
         tolerance: inp-em, em: the change of a cell at which it stops, by default 1e-5.
+        options: of a method of another package, by name.
 
     >>> import sottovoce as sv
     >>> region = sv.Categorical(["N", "S", "W"])
@@ -98,6 +100,7 @@ class Marginals(Question):
         salt: int | str | None = None,
         coins: str | None = None,
         tolerance: Any = None,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         for part, names in (("attributes", attributes), ("workload", workload)):
             if names is not None and (isinstance(names, str) or not isinstance(names, Sequence)):
@@ -108,22 +111,23 @@ class Marginals(Question):
             raise InvalidInput("workload must be a list of lists of names")
         if not isinstance(method, str):
             raise InvalidInput(f"method ({method}) must be a name")
+        named = given(
+            theta=theta,
+            views=views,
+            size=size,
+            count=count,
+            hashes=hashes,
+            width=width,
+            salt=salt,
+            coins=coins,
+            tolerance=tolerance,
+        )
         parts: dict[str, Any] = {
             "up_to": whole("up_to", up_to, 1, 64),
             "attributes": None if attributes is None else tuple(attributes),
             "workload": None if workload is None else tuple(tuple(each) for each in workload),
             "method": method,
-            "options": given(
-                theta=theta,
-                views=views,
-                size=size,
-                count=count,
-                hashes=hashes,
-                width=width,
-                salt=salt,
-                coins=coins,
-                tolerance=tolerance,
-            ),
+            "options": {**plain_options(options or {}), **named},
             "_rankings": {},
             "_errors": {},
             "_searched": {},
@@ -153,7 +157,12 @@ class Marginals(Question):
             )
         if not isinstance(options.get("method", ""), str):
             raise InvalidInput("question: method must be a name")
-        return super().from_survey(options)
+        name = options.get("method", AUTO)
+        takes = () if name == AUTO else method(name).options
+        known = inspect.signature(cls).parameters
+        own = {key: part for key, part in options.items() if key in takes and key not in known}
+        rest = {key: part for key, part in options.items() if key not in own}
+        return super().from_survey({**rest, **({"options": own} if own else {})})
 
     def work(self, schema: Schema) -> Workload:
         """The tables that matter."""
@@ -197,6 +206,8 @@ class Marginals(Question):
                 chosen.name, f"method ({chosen.name}) does not fit: {reason} (these fit: {fitting})"
             )
         options = chosen.settle(work, terms, self.options)
+        if chosen.package:
+            options = plain_options(options) | {"package": chosen.package}
         return self._settled_as(work.names, chosen.name, options)
 
     def _chosen(self, work: Workload, terms: Terms) -> Marginals:
@@ -240,6 +251,9 @@ class Marginals(Question):
     def rank(self, plan: Plan, *, baselines: bool = False) -> tuple[Rank, ...]:
         work, terms = self.work(plan.schema), plan.round_terms
         choices = self._ranking(work, terms, baselines=False)
+        if method(self.method).package:  # which the planner knows nothing of
+            own = ranking(work, terms, [method(self.method)])
+            choices = sorted([*choices, *own], key=lambda each: each.error)
         if baselines:
             choices = sorted(
                 [*choices, *self._ranking(work, terms, baselines=True)], key=lambda each: each.error
@@ -276,7 +290,7 @@ class Marginals(Question):
         )
         return [
             f"Question: {tables} over {', '.join(work.names)}",
-            f"Method: {chosen.name} ({chosen.about}), {chosen.source}",
+            f"Method: {chosen.name} ({chosen.about}), {chosen.source}{_brought(chosen.package)}",
             f"People: {plan.round_people:,} in {len(plan.cohorts):,} "
             f"cohort{'s' if len(plan.cohorts) > 1 else ''}, "
             f"{plan.cohorts.bytes} byte{'s' if plan.cohorts.bytes > 1 else ''} per report",
@@ -342,6 +356,11 @@ class Marginals(Question):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
+        require_method(data["method"], data["options"].get("package"))
         made = cls(data["up_to"], data["attributes"], data["workload"], data["method"])
         object.__setattr__(made, "options", dict(data["options"]))
         return made
+
+
+def _brought(package: str) -> str:
+    return f", of the package {package}" if package else ""
