@@ -43,6 +43,7 @@ CONTENTS = (
             Entry("docs/trials/spreadsheet.md", "Spreadsheet to report"),
             Entry("docs/trials/team.md", "A team's survey"),
             Entry("docs/trials/oracle.md", "An oracle in a package"),
+            Entry("docs/trials/method.md", "A method in a package"),
         ),
     ),
     Part(

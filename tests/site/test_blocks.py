@@ -26,8 +26,7 @@ BLOCK = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 # by which tests the Python of a page is run, all of it in the order of the page
 RUN_BY = {
     r"README\.md|docs/[\w-]+\.md": "tests/unit/test_docs.py",
-    r"docs/trials/oracle\.md": "tests/trials/test_oracle.py",
-    r"docs/trials/team\.md": "tests/trials/test_team.py",
+    r"docs/trials/(\w+)\.md": r"tests/trials/test_\1.py",
     r"docs/tutorials/\w+\.md": "tests/trials/test_tutorials.py",
     r"docs/notebooks/\w+\.ipynb": "tests/trials/test_notebooks.py",
     r"CONTRIBUTING\.md": "tests/contract/test_oracles.py",
@@ -109,9 +108,13 @@ def test_a_command_that_cannot_be_given_is_refused() -> None:
 
 def test_python_is_run() -> None:
     for block in of("python"):
-        runners = [test for pages, test in RUN_BY.items() if re.fullmatch(pages, block.page)]
+        runners = [
+            re.sub(f"^(?:{pages})$", test, block.page)
+            for pages, test in RUN_BY.items()
+            if re.fullmatch(pages, block.page)
+        ]
         assert runners, f"{block.page}: nothing runs its Python"
-        assert (ROOT / runners[0]).is_file()
+        assert (ROOT / runners[0]).is_file(), f"{block.page}: {runners[0]} is not there"
 
 
 def test_every_kind_of_block_is_known() -> None:
