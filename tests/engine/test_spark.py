@@ -184,6 +184,28 @@ def test_the_command_writes_the_same_total(
     assert (code, out) == run_command(capsys, "estimate", *here, "--marginal", "a0,a1")[:2]
 
 
+@pytest.mark.parametrize("name", ["latent", "olh-seeded"])
+def test_a_data_frame_is_folded_as_files_are(name: str, sessions: Sessions, tmp_path: Path) -> None:
+    engine, plan = sessions.on_cluster(), plan_of(name)
+    write_files(tmp_path, plan, reports_of(plan))
+    whole = sv.Aggregate(plan).add(reports_of(plan))
+    frame = engine._session.read.parquet(str(tmp_path))
+    assert engine.fold_frame(plan, frame) == whole
+    named = frame.selectExpr("*", f"'{plan.id}' AS plan", "1 AS other")
+    if name == "olh-seeded":
+        assert repr(engine.ask_frame(plan, named).estimate()) == repr(whole.estimate())
+        return
+    assert engine.fold_frame(plan, named) == whole
+    with pytest.raises(PlanMismatch, match="another plan"):
+        engine.fold_frame(plan, frame.selectExpr("*", "'x' AS plan"))
+    with pytest.raises(CorruptReport, match="1 bytes each"):
+        engine.fold_frame(plan, frame.selectExpr("cohort", "substr(payload, 2) AS payload"))
+    with pytest.raises(InvalidInput, match=r"'cohort' of type .* and has string"):
+        engine.fold_frame(plan, frame.selectExpr("'a' AS cohort", "payload"))
+    with pytest.raises(InvalidInput, match="'payload' of type binary, and has none"):
+        engine.fold_frame(plan, frame.select("cohort"))
+
+
 def test_sql_is_asked_where_the_reports_lie(engine: TaskEngine, tmp_path: Path) -> None:
     plan, reports = shop.plan("tree", 4.0), shop.reports("tree", 4.0)
     write_files(tmp_path, plan, reports)

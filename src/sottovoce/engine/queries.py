@@ -20,7 +20,7 @@ from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.aggregation.pieces import Piece, vector_of, vector_pieces
 from sottovoce.aggregation.scattered import scattered
 from sottovoce.engine.base import TaskEngine
-from sottovoce.engine.jobs import FilesJob, fold_jobs
+from sottovoce.engine.jobs import ReportsJob, fold_jobs
 from sottovoce.engine.tasks import AskTask, FoldTask, plan_of
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.extras import imported
@@ -81,11 +81,11 @@ def _named_columns(plan: Plan, sql: str) -> tuple[str, ...]:
 # -- what workers do
 
 
-def _batches(fold: FoldTask, job: FilesJob) -> Iterator[Reports]:
+def _batches(fold: FoldTask, job: ReportsJob) -> Iterator[Reports]:
     """The reports of a job, checked."""
     plan = plan_of(fold.plan_text, fold.plan_id)
     for part in job.parts:
-        for reports in part.opened().stream(part.groups, threads=False):
+        for reports in part.stream():
             yield reports.checked(plan)
 
 
@@ -96,7 +96,7 @@ class CountRowsTask:
     fold: FoldTask
     names: tuple[str, ...]
 
-    def __call__(self, job: FilesJob) -> Iterator[Piece]:
+    def __call__(self, job: ReportsJob) -> Iterator[Piece]:
         pa = imported("pyarrow")
 
         found: list[Any] = []
@@ -118,14 +118,14 @@ class ChosenFold:
     names: tuple[str, ...]
     listed: bytes  # the rows, and their weights
 
-    def total(self, job: FilesJob) -> Aggregate:
+    def total(self, job: ReportsJob) -> Aggregate:
         """What they add up to."""
         total = Aggregate(plan_of(self.fold.plan_text, self.fold.plan_id))
         for reports, weights in self.chosen(job):
             total.add(reports, weights)
         return total
 
-    def chosen(self, job: FilesJob) -> Iterator[tuple[Reports, Integers | None]]:
+    def chosen(self, job: ReportsJob) -> Iterator[tuple[Reports, Integers | None]]:
         """The reports and their weights, by the batch."""
         table = _unpacked(self.listed)
         finder = _RowFinder(self.names, table)
@@ -142,7 +142,7 @@ class SquaresTask:
 
     chosen: ChosenFold
 
-    def __call__(self, job: FilesJob) -> Iterator[Piece]:
+    def __call__(self, job: ReportsJob) -> Iterator[Piece]:
         fold = self.chosen.fold
         cohorts = len(plan_of(fold.plan_text, fold.plan_id).cohorts)
         sums = np.zeros((2 * LIMBS - 1, cohorts), np.int64)
