@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,26 +15,16 @@ import pytest
 
 import sottovoce as sv
 from sottovoce import measure
-from sottovoce.aggregation.pieces import Piece
 from sottovoce.central.comparison import compare_releases
 from sottovoce.central.tables import read_table
 from sottovoce.device.simulation import BLOCK_PEOPLE
-from sottovoce.engine import LocalEngine
-from sottovoce.engine.base import Task
 from sottovoce.engine.comparisons import compare_apart
 from sottovoce.protocol.report_files import stream
 from sottovoce.sending.people import batches, parquet_rows
 from tests.engine import work
 from tests.engine.commands import run_command
 from tests.engine.plans import plan_of
-
-
-class Sending(LocalEngine):
-    """Threads to which all is sent in bytes, as to workers elsewhere."""
-
-    def run(self, task: Task, jobs: Sequence[Any], merge: bool) -> Iterator[Piece]:
-        sent = pickle.loads(pickle.dumps((task, list(jobs))))
-        return super().run(*sent, merge)
+from tests.engine.sending import Sending
 
 
 @pytest.fixture

@@ -25,10 +25,12 @@ from sottovoce.device.simulation import BLOCK_PEOPLE
 from sottovoce.engine import LocalEngine, TaskEngine, open_engine
 from sottovoce.engine import spark as engine_spark
 from sottovoce.engine.jobs import fold_jobs
+from sottovoce.engine.queries import ask_reports
 from sottovoce.engine.tasks import FoldTask
 from sottovoce.ground.errors import ClusterError, CorruptReport, InvalidInput, PlanMismatch
 from sottovoce.measure import compare_oracles
 from sottovoce.protocol.report_files import stream
+from sottovoce.questions.queries.sql import open_session
 from sottovoce.sending.crowd_files import write_simulated
 from tests.engine import work
 from tests.engine.cluster import Sessions, needs_spark, parent_of
@@ -36,6 +38,7 @@ from tests.engine.commands import run_command
 from tests.engine.crowd import Crowd
 from tests.engine.plans import PLANS, plan_of, put_files, reports_of, write_files
 from tests.shipping.object_store import serving
+from tests.sql import plans as shop
 
 pytestmark = needs_spark
 
@@ -179,6 +182,37 @@ def test_the_command_writes_the_same_total(
         capsys, "estimate", *here, "--marginal", "a0,a1", "--engine", "spark"
     )
     assert (code, out) == run_command(capsys, "estimate", *here, "--marginal", "a0,a1")[:2]
+
+
+@pytest.mark.parametrize("name", ["latent", "olh-seeded"])
+def test_a_data_frame_is_folded_as_files_are(name: str, sessions: Sessions, tmp_path: Path) -> None:
+    engine, plan = sessions.on_cluster(), plan_of(name)
+    write_files(tmp_path, plan, reports_of(plan))
+    whole = sv.Aggregate(plan).add(reports_of(plan))
+    frame = engine._session.read.parquet(str(tmp_path))
+    assert engine.fold_frame(plan, frame) == whole
+    named = frame.selectExpr("*", f"'{plan.id}' AS plan", "1 AS other")
+    if name == "olh-seeded":
+        assert repr(engine.ask_frame(plan, named).estimate()) == repr(whole.estimate())
+        return
+    assert engine.fold_frame(plan, named) == whole
+    with pytest.raises(PlanMismatch, match="another plan"):
+        engine.fold_frame(plan, frame.selectExpr("*", "'x' AS plan"))
+    with pytest.raises(CorruptReport, match="1 bytes each"):
+        engine.fold_frame(plan, frame.selectExpr("cohort", "substr(payload, 2) AS payload"))
+    with pytest.raises(InvalidInput, match=r"'cohort' of type .* and has string"):
+        engine.fold_frame(plan, frame.selectExpr("'a' AS cohort", "payload"))
+    with pytest.raises(InvalidInput, match="'payload' of type binary, and has none"):
+        engine.fold_frame(plan, frame.select("cohort"))
+
+
+def test_sql_is_asked_where_the_reports_lie(engine: TaskEngine, tmp_path: Path) -> None:
+    plan, reports = shop.plan("tree", 4.0), shop.reports("tree", 4.0)
+    write_files(tmp_path, plan, reports)
+    sql = "SELECT SUM(amount) FROM people WHERE age < 40 AND channel = 'web'"
+    (there,) = ask_reports(engine, plan, tmp_path, sql).rows[0].cells
+    (here,) = open_session(plan, reports).ask(sql).rows[0].cells
+    assert (there.value, there.low) == pytest.approx((here.value, here.low), rel=1e-9)
 
 
 def test_workers_compare_methods_and_whisper(

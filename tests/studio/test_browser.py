@@ -439,6 +439,7 @@ def test_every_page_can_be_read_by_everybody(
         f"/take/{asked.id}",
         f"/watch/{drawn.id}",
         f"/watch/{drawn.id}/table?attribute=age",
+        f"/watch/{drawn.id}/groups?attribute=age&group=smoker:yes&group=smoker:no",
     ]
     with visitor(chromium, color_scheme=scheme) as (page, log):
         for path in paths:
@@ -448,6 +449,8 @@ def test_every_page_can_be_read_by_everybody(
                 draw(page, ONE)
             if "/table" in path:
                 page.locator("#table svg").wait_for()
+            if "/groups" in path:
+                page.locator("#table td").first.wait_for()
             assert page.evaluate(RULES) == [], path
             assert page.evaluate(CONTRAST) == [], path
             assert page.screenshot(full_page=True).startswith(b"\x89PNG")

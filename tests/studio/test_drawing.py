@@ -168,6 +168,20 @@ def test_charts_show_every_value_with_its_interval() -> None:
     assert "background" not in drinks.svg or 'fill="white"' not in drinks.svg
 
 
+@pytest.mark.parametrize(("label", "is_slanted"), [("weekly", False), ("once in a while", True)])
+def test_labels_of_a_heat_map_do_not_meet(label: str, is_slanted: bool) -> None:
+    """Labels that are wider than their column are slanted."""
+    schema = sv.Schema(tea=sv.Boolean(), often=sv.Categorical([label, "no"]))
+    found = estimate(
+        sv.Marginals(up_to=2, method="inp-ht"),
+        schema,
+        {"often": [label, "no"] * 500, "tea": [True, False] * 500},
+    )
+    picture = figures.table_of(found, ["tea", "often"])
+    assert isinstance(picture, figures.Picture)
+    assert ("rotate(320)" in picture.svg) is is_slanted
+
+
 def test_labels_are_shown_as_they_are_whatever_they_are() -> None:
     """Labels that look like code, like each other or like nothing are text and nothing else."""
     odd = ["<script>alert(1)</script>", '"], datum["', "\\", "a", "a ", "1", "ünïcødé ✓", "x" * 80]

@@ -152,7 +152,7 @@ def test_a_network_places_what_it_is_given() -> None:
         "is_clear": True,
     }
     made = plots.network(nodes, [link], title="net", subtitle="sub").to_dict()
-    assert [layer["mark"]["type"] for layer in made["layer"]] == ["rule", "circle", "text", "text"]
-    assert made["layer"][0]["data"]["values"] == [link]
-    assert made["layer"][0]["encoding"]["strokeWidth"]["field"] == "weight"
+    assert [layer["mark"]["type"] for layer in made["layer"]] == ["rule", "rule", "circle", "text"]
+    assert made["data"]["values"] == [link]
+    assert made["layer"][1]["encoding"]["strokeWidth"]["field"] == "weight"
     assert made["title"] == {"text": "net", "subtitle": "sub"}

@@ -202,10 +202,10 @@ def test_a_tree_is_drawn_as_a_picture(tree: Tree, tmp_path: Path) -> None:
     path = tmp_path / "tree.svg"
     chart = tree.plot(str(path)).to_dict()
     assert path.read_text().startswith("<svg")
-    nodes = chart["layer"][1]["data"]["values"]
-    links = chart["layer"][0]["data"]["values"]
+    nodes = chart["layer"][2]["data"]["values"]
+    links = chart["data"]["values"]
     assert {node["name"] for node in nodes} == set("abcd")
-    assert len({(node["x"], node["y"]) for node in nodes}) == 4
+    assert sorted(node["y"] for node in nodes) == [0, 1, 2, 3]  # a row each: no name meets another
     assert [link["weight"] for link in links] == [edge.information for edge in tree.edges]
     assert all(link["x2"] == link["x"] + 1 for link in links)
 

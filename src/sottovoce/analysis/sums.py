@@ -84,6 +84,9 @@ def group_in(schema: Schema, text: str) -> dict[str, list[Label]]:
     >>> from sottovoce.schema import Boolean, Ordinal, Schema
     >>> group_in(Schema(tea=Boolean(), age=Ordinal(18, 97, bins=4)), "tea:yes; age:18..57")
     {'tea': [True], 'age': ['18 to 37', '38 to 57']}
+    >>> from sottovoce.schema import Categorical
+    >>> group_in(Schema(tea=Categorical([True, False, "none"])), "tea:no,none")
+    {'tea': [False, 'none']}
     """
     found: dict[str, list[Label]] = {}
     for part in text.split(";"):
@@ -109,6 +112,10 @@ def _chosen(
 ) -> list[Label]:
     """Those labels of an attribute that a list of values and ranges names."""
     by_text = {str(label): label for label in labels}
+    words = {"yes": True, "no": False}
+    by_text |= {
+        word: label for word, label in words.items() if any(each is label for each in labels)
+    }
     found: dict[Label, None] = {}
     for typed in next(csv.reader([values], skipinitialspace=True)):
         word = typed.strip()

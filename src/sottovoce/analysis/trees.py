@@ -250,14 +250,14 @@ class Tree:
         """An Altair chart of the tree, edges as wide as they tell; written to ``path`` if given."""
         from sottovoce.results.plots import network
 
-        depth, height = self._layout()
-        nodes = [{"name": name, "x": depth[name], "y": height[name]} for name in self.attributes]
+        depth, row = self._layout()
+        nodes = [{"name": name, "x": depth[name], "y": row[name]} for name in self.attributes]
         links = [
             {
                 "x": depth[edge.parent],
-                "y": height[edge.parent],
+                "y": row[edge.parent],
                 "x2": depth[edge.child],
-                "y2": height[edge.child],
+                "y2": row[edge.child],
                 "weight": max(edge.information, 0.0),
                 "between": f"{edge.parent} - {edge.child}",
                 "figure": edge.figure,
@@ -274,25 +274,19 @@ class Tree:
             subtitle=f"{self.total:.4f} nats in all; dashed: may be noise",
         )
 
-    def _layout(self) -> tuple[dict[str, int], dict[str, float]]:
-        """Where attributes stand: right by their distance from the root, parents amid children."""
-        depth, height = {self.root: 0}, dict[str, float]()
-        for edge in self.edges:
-            depth[edge.child] = depth[edge.parent] + 1
-        leaves = 0
-
-        def place(name: str) -> None:
-            nonlocal leaves
+    def _layout(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Where attributes stand: right by their distance from the root, each in a row of its own
+        below the one that tells about it.
+        """
+        depth, row = {self.root: 0}, dict[str, int]()
+        waiting = [self.root]
+        while waiting:
+            name = waiting.pop()
+            row[name] = len(row)
             below = [edge.child for edge in self.children(name)]
-            for child in below:
-                place(child)
-            if below:
-                height[name] = (height[below[0]] + height[below[-1]]) / 2
-            else:
-                height[name], leaves = float(leaves), leaves + 1
-
-        place(self.root)
-        return depth, height
+            depth |= dict.fromkeys(below, depth[name] + 1)
+            waiting += below[::-1]
+        return depth, row
 
     def to_json(self) -> dict[str, Any]:
         """The tree as JSON."""

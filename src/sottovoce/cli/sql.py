@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +12,8 @@ import typer
 
 from sottovoce.cli.clock import time_limit
 from sottovoce.cli.commands import Json, PlanFile, PlanId, Quiet, ReportsSource, app, print_json
+from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.console.reading import LOCAL_ENGINE
 from sottovoce.ground.errors import InvalidInput, SottovoceError
 from sottovoce.ground.labels import visible_lines
 
@@ -62,6 +64,8 @@ def query(
         float | None,
         typer.Option(metavar="SECONDS", help="Give up after so long; no limit by default."),
     ] = None,
+    engine: EngineName = LOCAL_ENGINE,
+    master: Master = None,
     plan_id: PlanId = None,
     quiet: Quiet = False,
 ) -> None:
@@ -79,10 +83,19 @@ def query(
 
     Example:  sottovoce query plan.json sqlite:///shop.db "SELECT SUM(amount) FROM people
               WHERE age < 30" --table sales.csv --on report
+
+    With an engine other than local the reports stay where they are: public columns are counted
+    there, and each group of reports is asked there, with the same integers.
+
+    Example:  sottovoce query plan.json s3://bucket/reports "SELECT channel, COUNT(*) FROM people
+              WHERE age > 30 GROUP BY channel" --engine sc://host
     """
+    chosen = EngineChoice(engine, master)
     with time_limit(timeout):
-        asked = _session(plan_file, plan_id, reports, quiet, table, on)
-        answer = _answered(asked, sql, level)
+        if chosen.is_local:
+            answer = _answered(_session(plan_file, plan_id, reports, quiet, table, on), sql, level)
+        else:
+            answer = _answered_there(chosen, plan_file, plan_id, reports, table, sql, level)
     if plot is not None:
         answer.plot(str(plot))
     if as_json:
@@ -141,14 +154,40 @@ def sql_prompt(
 
 
 def _answered(asked: Session, sql: str, level: float) -> QueryAnswer:
+    return _unless_refused(lambda: asked.ask(sql, level))
+
+
+def _unless_refused(ask: Callable[[], QueryAnswer]) -> QueryAnswer:
     """The answer, or the refusal as it was drawn: over several lines."""
     from sottovoce.questions.queries.sql import SqlError
 
     try:
-        return asked.ask(sql, level)
+        return ask()
     except SqlError as wrong:
         typer.echo(f"error: {visible_lines(str(wrong))}", err=True)
         raise typer.Exit(REFUSED_QUERY) from None
+
+
+def _answered_there(
+    chosen: EngineChoice,
+    plan_file: Path,
+    plan_id: str | None,
+    source: str,
+    table: Path | None,
+    sql: str,
+    level: float,
+) -> QueryAnswer:
+    """The answer of reports that an engine's workers read."""
+    from sottovoce.console.reading import check_sources
+    from sottovoce.console.surveys import read_plan
+    from sottovoce.engine.queries import ask_reports
+
+    if table is not None:
+        raise InvalidInput("table is joined by the engine local alone, which has the reports' ids")
+    made = read_plan(plan_file, plan_id)
+    check_sources([source], chosen.name)
+    with chosen.opened() as workers:
+        return _unless_refused(lambda: ask_reports(workers, made, source, sql, level))
 
 
 def _session(

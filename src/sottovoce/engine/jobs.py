@@ -4,10 +4,11 @@ same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import Protocol
 
 from sottovoce.device.simulation import BLOCK_PEOPLE, MAX_BLOCKS
 from sottovoce.ground.arguments import whole
@@ -15,10 +16,25 @@ from sottovoce.ground.errors import InvalidInput, PlanMismatch
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.report_files import ReportFile, report_paths
 from sottovoce.protocol.report_places import ReportPlace, place_of, shown
+from sottovoce.protocol.reports import Reports
 
 MIN_JOB_REPORTS = 1 << 20  # fewer, and what a job costs by itself counts
 MAX_JOB_REPORTS = 50_000_000  # more, and a worker that dies loses much
 JOBS_PER_SLOT = 2  # so that the slower ones are made up for
+
+
+class ReportPart(Protocol):
+    """Reports that a worker can read."""
+
+    def stream(self) -> Iterator[Reports]:
+        """They, in batches."""
+
+
+class ReportsJob(Protocol):
+    """Parts, one after another."""
+
+    @property
+    def parts(self) -> Sequence[ReportPart]: ...
 
 
 @dataclass(frozen=True)
@@ -28,6 +44,10 @@ class FilePart:
     path: str
     groups: tuple[int, ...]
     rows: tuple[int, ...]
+
+    def stream(self) -> Iterator[Reports]:
+        """Its reports, in batches."""
+        return self.opened().stream(self.groups, threads=False)
 
     def opened(self) -> ReportFile:
         """The file, if it is still the one that was listed."""

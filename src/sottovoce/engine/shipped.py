@@ -32,23 +32,45 @@ def job_runner(version: str, task: bytes, jobs: list[bytes]) -> Callable[[Any], 
         yield from in_batches(row for number in numbers for row in rows_of(number))
 
     def rows_of(number: int) -> Iterator[Row]:
-        os.environ["SOTTOVOCE_THREADS"] = "1"  # the cluster shares out the cores
-        found = found_version()
-        if found != version:
-            words = f"the workers must have sottovoce {version}, as the driver; found: {found}"
-            yield error_row(number, "ClusterError", words)
-            return
-        from sottovoce.ground.errors import SottovoceError
-
-        try:
-            for piece in pickle.loads(task)(pickle.loads(jobs[number])):
-                yield piece.number, piece.body
-        except SottovoceError as wrong:
-            yield error_row(number, type(wrong).__name__, str(wrong))
-        except MemoryError:
-            yield error_row(number, "ClusterError", "a worker has too little memory for its part")
+        return done_rows(version, number, lambda: pickle.loads(task)(pickle.loads(jobs[number])))
 
     return run
+
+
+def frame_runner(version: str, task: bytes, make: bytes) -> Callable[[Any], Iterator[Any]]:
+    """A function of the Arrow batches of a partition of reports: it does the one job that they are.
+
+    Args:
+        version: as of :func:`job_runner`.
+        task: pickled.
+        make: pickled; it makes a job of the batches.
+    """
+
+    def run(batches: Iterable[Any]) -> Iterator[Any]:
+        yield from in_batches(
+            done_rows(version, 0, lambda: pickle.loads(task)(pickle.loads(make)(batches)))
+        )
+
+    return run
+
+
+def done_rows(version: str, job: int, work: Callable[[], Iterable[Any]]) -> Iterator[Row]:
+    """The rows of a job's pieces, or of what went wrong."""
+    os.environ["SOTTOVOCE_THREADS"] = "1"  # the cluster shares out the cores
+    found = found_version()
+    if found != version:
+        words = f"the workers must have sottovoce {version}, as the driver; found: {found}"
+        yield error_row(job, "ClusterError", words)
+        return
+    from sottovoce.ground.errors import SottovoceError
+
+    try:
+        for piece in work():
+            yield piece.number, piece.body
+    except SottovoceError as wrong:
+        yield error_row(job, type(wrong).__name__, str(wrong))
+    except MemoryError:
+        yield error_row(job, "ClusterError", "a worker has too little memory for its part")
 
 
 def sum_rows(batches: Iterable[Any]) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from sottovoce.aggregation.aggregate import Aggregate
 from sottovoce.aggregation.pieces import Piece
 from sottovoce.aggregation.scattered import PartTask
 from sottovoce.device.simulation import simulate_block
-from sottovoce.engine.jobs import BlocksJob, FilesJob
+from sottovoce.engine.jobs import BlocksJob, ReportsJob
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.report_files import write_stream
 from sottovoce.protocol.reports import Reports
@@ -36,14 +36,14 @@ class FoldTask:
     plan_text: str
     plan_id: str
 
-    def __call__(self, job: FilesJob) -> Iterator[Piece]:
+    def __call__(self, job: ReportsJob) -> Iterator[Piece]:
         return self.total(job).pieces()
 
-    def total(self, job: FilesJob) -> Aggregate:
+    def total(self, job: ReportsJob) -> Aggregate:
         """What the reports of the job add up to."""
         total = Aggregate(plan_of(self.plan_text, self.plan_id))
         for part in job.parts:
-            for reports in part.opened().stream(part.groups, threads=False):
+            for reports in part.stream():
                 total.add(reports)
         return total
 
@@ -55,7 +55,7 @@ class AskTask:
     fold: FoldTask
     question: PartTask
 
-    def __call__(self, job: FilesJob) -> Iterable[Piece]:
+    def __call__(self, job: ReportsJob) -> Iterable[Piece]:
         return self.question(self.fold.total(job))
 
 

@@ -52,6 +52,10 @@ class CohortOracle(SummedOracle):
     salt: int
     alphabet: str
 
+    def from_support(self, support: Integers, people: int) -> Floats:
+        """Refused: cells of all cohorts are decoded together."""
+        raise InvalidInput(f"{self.names[0]} estimates from more than the support of its values")
+
     @staticmethod
     def _shape(
         size: int, cohorts: Any, buckets: Any, hashes: Any, salt: Any, alphabet: Any

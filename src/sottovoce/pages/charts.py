@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +24,8 @@ PALE_BAR = 0.3  # opacity of what noise alone may have put there
 MAX_CHART_BARS = 24  # of a chart; of more values the largest are shown
 MAX_FIGURED_CELLS = 100  # cells of a heat map that have their figures written in
 MOST_LETTERS = 22  # of a label
+LABEL_LETTER = 7.2  # pixels of a letter of a label, in the widest font of a page
+SLANT = -40  # degrees, of labels that are wider than their column
 BARS_WIDTH, BARS_STEP = 150, 26  # pixels of bars
 CELL = {True: (72, 38), False: (22, 22)}  # pixels of a heat map's cell, with figures and without
 _CONFIG = {
@@ -58,7 +60,8 @@ def single(table: Table, level: float, marks: Sequence[bool] | None = None) -> s
         "axis": {
             "labelExpr": _names(data),
             "labelPadding": 8,
-            "labelLimit": 160 * len(table.attributes),
+            "labelLimit": 180 * len(table.attributes),
+            "minExtent": _extent([row["name"] for row in data]) + 8,
         },
     }
     shares = {
@@ -133,6 +136,10 @@ def heat(table: Table, level: float) -> str:
         places = [side.index(part) for side, part in zip(sides, row["value"], strict=True)]
         cell = dict(zip(("part", "down", "across"), [0, *places][-3:], strict=True))
         data.append({**cell, "frequency": row["frequency"], "figures": _figures(row)})
+    wide, high = CELL[is_written]
+    across = [shortened(label) for label in sides[-1]]
+    fits = _extent(across) <= wide
+    angle = 0 if is_written and fits else SLANT if is_written else -90
     axes = {
         name: {
             "field": name,
@@ -140,7 +147,8 @@ def heat(table: Table, level: float) -> str:
             "title": title,
             "axis": {
                 "labelExpr": _labels(side),
-                "labelAngle": 0 if is_written or name == "down" else -90,
+                "labelAngle": 0 if name == "down" else angle,
+                **({"minExtent": _extent(map(shortened, side))} if name == "down" else {}),
             },
         }
         for name, title, side in zip(
@@ -159,7 +167,6 @@ def heat(table: Table, level: float) -> str:
     if is_written:
         text = {"type": "text", "fontSize": 11, "color": INK_COLOUR}
         layers.append({"mark": text, "encoding": {"text": {"field": "figures"}}})
-    wide, high = CELL[is_written]
     size = {"width": {"step": wide}, "height": {"step": high}}
     maps = {"encoding": {"x": axes["across"], "y": axes["down"]}, "layer": layers, **size}
     spec: dict[str, Any] = {"data": {"values": data}, "config": _CONFIG, "padding": 8}
@@ -179,6 +186,11 @@ def heat(table: Table, level: float) -> str:
             "spec": maps,
         }
     )
+
+
+def _extent(labels: Iterable[str]) -> float:
+    """Pixels that the longest label takes."""
+    return LABEL_LETTER * max(map(len, labels), default=0)
 
 
 def _labels(side: list[Any]) -> str:

@@ -27,8 +27,9 @@ MAX_WRITTEN_CELLS = 200  # cells of a heat map that have their figures written i
 MAX_POPULAR_BARS = 64  # popular values
 MOST_PREFIXES = 120  # of a tree
 LONGEST_PREFIX = 12  # characters of one that are drawn
-NODE_STEP, WIDEST_NODE_STEP = 170, 330  # pixels from one column of a network to the next
-LETTER_WIDTH = 6.5  # pixels, on average
+NODE_STEP, NODE_ROW = 34, 28  # pixels from one column of a tree to the next, and from row to row
+NARROWEST_TREE = 240  # pixels
+LETTER_WIDTH = 7.5  # pixels, on average
 
 
 def picture(
@@ -220,8 +221,8 @@ def prefixes(found: Findings, path: str | None = None) -> Any:
         if found.steps[place].parent is not None and found.steps[place].parent not in kept:
             kept.discard(place)
     lengths = sorted({found.steps[place].length for place in kept})
-    heights = _heights(found, kept)
-    spot = {place: (lengths.index(found.steps[place].length), heights[place]) for place in kept}
+    rows = _rows(found, kept)
+    spot = {place: (lengths.index(found.steps[place].length), rows[place]) for place in kept}
     nodes, links = [], []
     for place in sorted(kept):
         step = found.steps[place]
@@ -265,20 +266,18 @@ def _shortened(label: str) -> str:
     return name if len(name) <= LONGEST_PREFIX else f"{name[: LONGEST_PREFIX - 1]}…"
 
 
-def _heights(found: Findings, kept: set[int]) -> dict[int, float]:
-    """How far down each prefix stands: leaves in turn, a prefix level with its first extension."""
+def _rows(found: Findings, kept: set[int]) -> dict[int, int]:
+    """The row of each prefix: below what it extends, the most frequent first."""
     below: dict[int | None, list[int]] = {}
     for place in sorted(kept, key=lambda place: -found.steps[place].frequency):
         below.setdefault(found.steps[place].parent, []).append(place)
-    heights: dict[int, float] = {}
-    waiting, leaves = below.get(None, [])[::-1], 0
+    rows: dict[int, int] = {}
+    waiting = below.get(None, [])[::-1]
     while waiting:
         place = waiting.pop()
-        heights[place] = float(leaves)
-        extended = below.get(place, [])
-        leaves += not extended
-        waiting += extended[::-1]
-    return heights
+        rows[place] = len(rows)
+        waiting += below.get(place, [])[::-1]
+    return rows
 
 
 def matrix(frame: Any, path: str | None = None, *, title: str = "") -> Any:
@@ -329,45 +328,47 @@ def network(
     subtitle: str = "",
     weight: str = "nats",
 ) -> Any:
-    """Named nodes at ``x``, ``y``; links from ``x``, ``y`` to ``x2``, ``y2``, wide by ``weight``.
+    """A tree as an outline: a row for each named node, as far in as its depth ``x``, so that no
+    name meets another; links are wide by ``weight``.
 
-    Links also say ``between`` which nodes, their ``figure`` and whether they are clear
-    (``is_clear``) or dashed.
+    Links lead from ``x``, ``y`` to ``x2``, ``y2``, and say ``between`` which nodes, their
+    ``figure`` and whether they are clear (``is_clear``) or dashed.
     """
     alt = imported("altair")
 
+    longest = max(len(str(node["name"])) for node in nodes)
     columns = 1 + max(int(node["x"]) for node in nodes)
     rows = 1 + max(float(node["y"]) for node in nodes)
-    across = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[-0.3, columns - 0.3], nice=False))
-    down = alt.Y(
-        "y:Q", axis=None, scale=alt.Scale(domain=[-0.6, rows - 0.4], reverse=True, nice=False)
+    width = max(NARROWEST_TREE, NODE_STEP * columns + LETTER_WIDTH * longest)
+    ends = [-0.3, width / NODE_STEP - 0.3]  # names have their place behind the last column
+    across = alt.Scale(domain=ends, nice=False)
+    down = alt.Scale(domain=[-0.6, rows - 0.4], reverse=True, nice=False)
+    x, x2 = alt.X("x:Q", axis=None, scale=across), alt.X2("x2:Q")
+    drawn = alt.Chart(alt.Data(values=[dict(each) for each in links]))
+    stem = drawn.mark_rule(color="#7aa6c2").encode(
+        x=x, y=alt.Y("y:Q", axis=None, scale=down), y2="y2:Q"
     )
-    link = (
-        alt.Chart(alt.Data(values=[dict(each) for each in links]))
-        .mark_rule(color="#7aa6c2", strokeCap="round")
-        .encode(
-            x=across,
-            y=down,
-            x2="x2:Q",
-            y2="y2:Q",
-            strokeWidth=alt.StrokeWidth(
-                "weight:Q", scale=alt.Scale(range=[1, 10], zero=True), title=weight
-            ),
-            strokeDash=alt.condition("datum.is_clear", alt.value([1, 0]), alt.value([4, 3])),
-            tooltip=["between:N", "figure:N"],
-        )
+    link = drawn.mark_rule(color="#7aa6c2").encode(
+        x=x,
+        x2=x2,
+        y=alt.Y("y2:Q", axis=None, scale=down),
+        strokeWidth=alt.StrokeWidth(
+            "weight:Q", scale=alt.Scale(range=[1, 10], zero=True), title=weight
+        ),
+        strokeDash=alt.condition("datum.is_clear", alt.value([1, 0]), alt.value([4, 3])),
+        tooltip=["between:N", "figure:N"],
     )
-    base = alt.Chart(alt.Data(values=[dict(each) for each in nodes])).encode(x=across, y=down)
+    base = alt.Chart(alt.Data(values=[dict(each) for each in nodes])).encode(
+        x=x, y=alt.Y("y:Q", axis=None, scale=down)
+    )
     dot = base.mark_circle(size=90, color="#1f3b4d", opacity=1)
-    written = {"align": "left", "dx": 9, "dy": -9, "fontSize": 12}
-    halo = base.mark_text(**written, stroke="white", strokeWidth=4).encode(text="name:N")
-    name = base.mark_text(**written, color="#1f3b4d").encode(text="name:N")
-    longest = max(len(str(node["name"])) for node in nodes)
-    # a name ends before the next column begins
-    step = min(max(NODE_STEP, LETTER_WIDTH * longest + 30), WIDEST_NODE_STEP)
-    size = {"width": max(240, step * columns), "height": max(80, 42 * rows)}
-    chart = (link + dot + halo + name).properties(
-        title={"text": title, "subtitle": subtitle}, **size
+    name = base.mark_text(
+        align="left", baseline="middle", dx=10, fontSize=12, color="#1f3b4d"
+    ).encode(text="name:N")
+    chart = (stem + link + dot + name).properties(
+        title={"text": title, "subtitle": subtitle},
+        width=width,
+        height=max(60, NODE_ROW * rows),
     )
     return _kept(chart.properties(view={"stroke": None}), path)
 

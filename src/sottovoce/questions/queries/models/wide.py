@@ -17,7 +17,7 @@ import numpy as np
 from sottovoce.ground.extras import imported
 from sottovoce.kernels import curvature
 from sottovoce.questions.marginals.models.threads import one_thread
-from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers
+from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers, crowd_worth
 from sottovoce.questions.queries.fitted import Joint
 from sottovoce.questions.queries.models.planes import (
     Halving,
@@ -73,7 +73,7 @@ class WidePlane:
         summed = _joined(table, [1 << halving.depths for halving in self._halvings])
         self._masses = summed[tree.rows, tree.columns]  # g, (blocks,)
         rectangles, cells = rectangles_of(evidence, axes, sizes)
-        self._axes, self._people = axes, float(cells.people.sum())
+        self._axes, self._worth = axes, crowd_worth(evidence)
         self._cohorts = _cohorts(evidence)
         inside = [
             _parts_inside(rectangles[:, 2 * axis : 2 * axis + 2], frequencies, halving)
@@ -126,7 +126,7 @@ class WidePlane:
         summed = _joined(table, [1 << halving.depths for halving in self._halvings])
         found._masses = summed[self._rows, self._columns]
         found._logits = found._deviations(cells.values)
-        found._spread = self._people / float(cells.people.sum())
+        found._spread = self._worth / crowd_worth(evidence)
         return found
 
     def _solved(self, right: Floats) -> Floats:

@@ -231,7 +231,7 @@ class QueryColumns:
             self._arrow[f"{PUBLIC}{number}"] = arrow_column(column)
         if new or not self.engine.has(PUBLIC_TABLE):
             if not self._arrow:
-                self._arrow["none"] = pa.nulls(self.source.people, pa.bool_())
+                self._arrow["none"] = pa.nulls(self.source.rows, pa.bool_())
             self.engine.add(PUBLIC_TABLE, pa.table(self._arrow))
 
 

@@ -32,6 +32,7 @@ class GroupWeight:
     key: str | None
     values: Floats | None  # (rows,)
     total: float
+    times: Integers | None = None  # how many reports each row stands for; None for one each
     known: dict[str | None, float] = field(default_factory=dict)
 
     def alike(self, other: GroupWeight) -> float:
@@ -51,14 +52,24 @@ class GroupWeight:
             values = other.values if self.values is None else self.values
             assert values is not None
             # cos(1, w) = sum w / sqrt(n sum w^2)
-            return float(values.sum() / np.sqrt(len(values) * _dot(values, values)))
-        norm = np.sqrt(_dot(self.values, self.values) * _dot(other.values, other.values))
-        return float(_dot(self.values, other.values) / norm)
+            people = len(values) if self.times is None else int(self.times.sum())
+            return self._sum(values) / float(np.sqrt(people * self._dot(values, values)))
+        norm = np.sqrt(self._dot(self.values, self.values) * self._dot(other.values, other.values))
+        return self._dot(self.values, other.values) / float(norm)
+
+    def _sum(self, values: Floats) -> float:
+        return summed(values, self.times)
+
+    def _dot(self, one: Floats, other: Floats) -> float:
+        # not by @, whose threads wait for each other on a busy machine
+        if self.times is None:
+            return float(np.einsum("i,i->", one, other))
+        return float(np.einsum("i,i,i->", one, other, self.times))
 
 
-def _dot(one: Floats, other: Floats) -> float:
-    # not by @, whose threads wait for each other on a busy machine
-    return float(np.einsum("i,i->", one, other))
+def summed(values: Floats, times: Integers | None) -> float:
+    """Numbers of rows added up, each as often as its row stands for a report."""
+    return float(values.sum()) if times is None else float(np.einsum("i,i->", values, times))
 
 
 class Fits:
@@ -82,7 +93,8 @@ class Fits:
         return found
 
     def _weights(self, group: RowGroup, weight: Weight | None) -> list[tuple[float, GroupWeight]]:
-        everybody = GroupWeight(None, None, float(group.people))
+        times = group.times
+        everybody = GroupWeight(None, None, float(group.people), times)
         if weight is None:
             return [(1.0, everybody)]
         values = weight.values if group.rows is None else weight.values[group.rows]
@@ -92,11 +104,12 @@ class Fits:
         if low == high:
             return [(low, everybody)] if low else []
         if high <= 0:  # the sum of negated numbers is the negated sum
-            turned = GroupWeight(f"-({weight.key})", -values, -float(values.sum()))
+            turned = GroupWeight(f"-({weight.key})", -values, -summed(values, times), times)
             return [(-1.0, turned)]
         moved = min(low, 0.0)
         shifted = values - moved
-        found = [(1.0, GroupWeight(f"{weight.key} - {moved!r}", shifted, float(shifted.sum())))]
+        key = f"{weight.key} - {moved!r}"
+        found = [(1.0, GroupWeight(key, shifted, summed(shifted, times), times))]
         return [*found, (moved, everybody)] if moved else found
 
     @property
@@ -117,7 +130,7 @@ class Fits:
         return (self._small if made.is_small else self._large).get(key, lambda: made)
 
     def _fitted(self, group: RowGroup, weight: GroupWeight) -> FittedTable:
-        fixed = None if weight.values is None else fixed_point(weight.values)
+        fixed = None if weight.values is None else fixed_point(weight.values, weight.times)
         return self.source.fit(group.rows, fixed)
 
 
@@ -125,13 +138,14 @@ def _digest(rows: Integers | None) -> str:
     return "all" if rows is None else blake2b(rows.tobytes(), digest_size=16).hexdigest()
 
 
-def fixed_point(values: Floats) -> Integers:
-    """Weights as whole numbers, exact if they are decimals of a few digits, else rounded.
+def fixed_point(values: Floats, times: Integers | None = None) -> Integers:
+    """Weights as whole numbers, exact if they are decimals of a few digits, else rounded; each is
+    of one report, or of ``times`` so many.
 
     >>> fixed_point(np.array([0.25, 1.5])).tolist()
     [25, 150]
     """
-    total = float(np.abs(values).sum())
+    total = summed(np.abs(values), times)
     largest = float(np.abs(values).max())
     for decimals in range(MAX_DECIMALS + 1):
         scale = 10.0**decimals

@@ -34,7 +34,26 @@ BOXES_ONLY = ("hi", "hio", "sc", "mg")
 Heard = Reports | Aggregate | str | os.PathLike[str]
 
 
-class PlanSource(QuerySource):
+class EstimateSource(QuerySource):
+    """What all sources of a plan share: its dimensions, and the estimate of all reports."""
+
+    def __init__(self, plan: Plan, estimate: QueryEstimate) -> None:
+        self.plan = plan
+        self.plan_id = plan.id
+        self.estimate = estimate
+        self.people = estimate.people
+        self.dimensions = tuple(
+            WhisperedColumn(each.name, plan.schema[each.name])
+            for each in estimate.target.dimensions
+        )
+        self.method = estimate.method.name
+        self.boxes_only = self.method in BOXES_ONLY
+
+    def public_attribute(self, name: str) -> Attribute:
+        return self.plan.schema[name]
+
+
+class PlanSource(EstimateSource):
     """Whispers of a plan whose question is :class:`~sottovoce.Queries`.
 
     With reports every query can be answered; an aggregate has no public columns.
@@ -55,7 +74,6 @@ class PlanSource(QuerySource):
                 f"plan: SQL needs a plan whose question is queries, not {question.kind}"
             )
         self.plan = plan
-        self.plan_id = plan.id
         if isinstance(heard, str | os.PathLike):
             if table is not None:
                 ids, heard = read_with_ids(heard, plan.id)
@@ -74,14 +92,7 @@ class PlanSource(QuerySource):
             # what is folded needs no public columns: groups of rows are copied without them
             self.whispers = replace(self.reports, public={})
             heard = fold(plan, self.whispers)
-        self.estimate = cast(QueryEstimate, heard.estimate())
-        self.people = heard.people
-        self.dimensions = tuple(
-            WhisperedColumn(each.name, plan.schema[each.name])
-            for each in self.estimate.target.dimensions
-        )
-        self.method = self.estimate.method.name
-        self.boxes_only = self.method in BOXES_ONLY
+        super().__init__(plan, cast(QueryEstimate, heard.estimate()))
 
     def _join(self, heard: Reports | Aggregate, table: JoinTable, ids: Any) -> Reports:
         """The reports that have a row in the table; what the table says of them is kept."""
@@ -115,9 +126,6 @@ class PlanSource(QuerySource):
     @property
     def public_names(self) -> tuple[str, ...]:
         return (*self.plan.public.names, *self.joined)
-
-    def public_attribute(self, name: str) -> Attribute:
-        return self.plan.schema[name]
 
     def public(self, name: str) -> PublicColumn:
         if name in self.joined:

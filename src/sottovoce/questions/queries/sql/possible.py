@@ -9,6 +9,7 @@ from math import inf
 import numpy as np
 
 from sottovoce.questions.queries.sql.expressions import Product, Products
+from sottovoce.questions.queries.sql.fits import summed
 from sottovoce.questions.queries.sql.measures import UNDEFINED, EstimatedNumber
 from sottovoce.questions.queries.sql.rows import RowGroup
 
@@ -83,10 +84,11 @@ def _of_group(products: Products, group: RowGroup) -> Possible:
             ends = ends[:, None] * rows
         low = low + ends.min(axis=0)
         high = high + ends.max(axis=0)
-    each = group.people / max(low.size, 1)  # how many a number stands for
+    # how many reports a number stands for: all of them, those of its row, or one
+    times = np.array([group.people]) if low.size == 1 else group.times
     return Possible(
-        each * float(np.minimum(low, 0.0).sum()),
-        each * float(np.maximum(high, 0.0).sum()),
+        summed(np.minimum(low, 0.0), times),
+        summed(np.maximum(high, 0.0), times),
         float(low.min()) if low.size else inf,
         float(high.max()) if high.size else -inf,
     )

@@ -173,7 +173,7 @@ class Atoms:
         for number, part in enumerate(list(_public_parts(copy, self.columns))):
             parts.append(self._evaluated(part, written(part)))
             part.replace(exp.column(f"k{number}", quoted=True))
-        codes, firsts = joined_codes(parts, self.columns.source.people)  # (people,), (different,)
+        codes, firsts = joined_codes(parts, self.columns.source.rows)  # (rows,), (different,)
         sizes = [len(self.columns.dimension(number).values) for number in dims]
         check_size([len(firsts), *sizes], MAX_ATOM_CELLS, node, self.text)
         table = self._evaluate_mixed(copy, parts, firsts).reshape(len(firsts), -1)

@@ -41,28 +41,34 @@ class RowColumn:
 class RowGroup:
     """Reports with the same values of all public parts.
 
-    ``rows``: which ones, increasing; None for all. ``labels``: for each part the place of its value
+    ``rows``: which ones, increasing; None for all. A row is a report, or as many as ``times`` says
+    that have the same public values. ``labels``: for each part the place of its value
     among the labels of its column.
     """
 
     rows: Integers | None
     labels: tuple[int, ...]
     people: int
+    times: Integers | None = None  # how many reports each row stands for; None for one each
     known: dict[Any, Any] = field(default_factory=dict)  # what was computed of its weights
 
 
-def row_groups(columns: Sequence[RowColumn], people: int) -> list[RowGroup]:
-    """All groups that occur, in one pass over the reports.
+def row_groups(
+    columns: Sequence[RowColumn], rows: int, times: Integers | None = None
+) -> list[RowGroup]:
+    """All groups that occur, in one pass over the rows, each of which is a report or ``times`` so
+    many.
 
     >>> column = RowColumn(["NY", "WA"], np.array([0, 1, 0]))
     >>> [group.rows.tolist() for group in row_groups([column], 3)]
     [[0, 2], [1]]
     """
+    people = rows if times is None else int(times.sum())
     if not columns:
-        return [RowGroup(None, (), people)]
-    if people == 0:
+        return [RowGroup(None, (), people, times)]
+    if rows == 0:
         return []
-    codes, firsts = joined_codes(columns, people)  # (people,), (groups,)
+    codes, firsts = joined_codes(columns, rows)  # (rows,), (groups,)
     if len(firsts) > MAX_ROW_GROUPS:
         raise SqlError(
             f"the public parts of the query take {len(firsts):,} different values together; "
@@ -71,14 +77,16 @@ def row_groups(columns: Sequence[RowColumn], people: int) -> list[RowGroup]:
         )
     if len(firsts) == 1:
         labels = tuple(int(column.codes[0]) for column in columns)
-        return [RowGroup(None, labels, people)]
+        return [RowGroup(None, labels, people, times)]
     # one sort puts the reports of each group side by side
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(firsts)))
     groups = []
-    for number, rows in enumerate(np.split(order, ends[:-1])):
+    for number, chosen in enumerate(np.split(order, ends[:-1])):
         labels = tuple(int(column.codes[firsts[number]]) for column in columns)
-        groups.append(RowGroup(rows, labels, len(rows)))
+        own = None if times is None else times[chosen]
+        count = len(chosen) if own is None else int(own.sum())
+        groups.append(RowGroup(chosen, labels, count, own))
     return groups
 
 

@@ -131,9 +131,10 @@ class _Run:
         where = ALWAYS if self.asked.where is None else self.atoms.formula(self.asked.where)
         wanted = [self._wanted(call, where) for call in self.asked.calls]
         public_keys, whispered_keys = self._keys()
+        source = self.session.source
         groups = self.columns.row_groups.get(
             tuple(self.atoms.row_texts),
-            lambda: row_groups(self.atoms.row_columns, self.session.source.people),
+            lambda: row_groups(self.atoms.row_columns, source.rows, source.times(None)),
         )
         factors = [
             factor

@@ -109,6 +109,15 @@ class QuerySource(ABC):
     notes: tuple[str, ...] = ()  # what to know of every answer
 
     @property
+    def rows(self) -> int:
+        """How many rows its public columns have: one for each report, or for all that are alike."""
+        return self.people
+
+    def times(self, rows: Integers | None) -> Integers | None:
+        """How many reports each of some rows, or of all, stands for; None for one each."""
+        return None
+
+    @property
     @abstractmethod
     def public_names(self) -> tuple[str, ...]:
         """The public columns: those that travelled, and those that were joined."""
@@ -119,13 +128,13 @@ class QuerySource(ABC):
 
     @abstractmethod
     def public(self, name: str) -> PublicColumn:
-        """The values of a public column, one for each report; refused if reports are not there."""
+        """The values of a public column, one for each row; refused if reports are not there."""
 
     @abstractmethod
     def fit(self, rows: Integers | None, weights: Integers | None) -> FittedTable:
-        """The fitted table of some reports.
+        """The fitted table of the reports of some rows.
 
         Args:
-            rows: which reports, increasing; None for all.
+            rows: which rows, increasing; None for all.
             weights: one for each of these rows, not negative and not all 0; None for 1 each.
         """
