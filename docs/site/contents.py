@@ -35,15 +35,21 @@ CONTENTS = (
         ),
     ),
     Part(
-        "Trials",
+        "Tutorials",
         (
+            Entry("docs/tutorials/researcher.md", "For a survey researcher"),
+            Entry("docs/tutorials/engineer.md", "For a product engineer"),
+            Entry("docs/tutorials/student.md", "For a student of the field"),
             Entry("docs/trials/spreadsheet.md", "Spreadsheet to report"),
+            Entry("docs/trials/team.md", "A team's survey"),
             Entry("docs/trials/oracle.md", "An oracle in a package"),
+            Entry("docs/trials/method.md", "A method in a package"),
         ),
     ),
     Part(
         "How to",
         (
+            Entry("docs/how-to.md", "What do you want to do?"),
             Entry("docs/people.md", "Read a file of people"),
             Entry("docs/report.md", "Report a survey"),
             Entry("docs/analysis.md", "Use marginals"),

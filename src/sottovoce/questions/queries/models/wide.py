@@ -4,7 +4,7 @@ No grid of two dimensions tells all combinations of codes apart, so that no answ
 most of what a fit is off by is that its prior draws it to independent dimensions. Here the same
 cells are fitted once more, to first order around the fit, with logits that may deviate from it by
 WIDE_SCALE: what reports tell is then told by them alone. What they do not tell is left as it was
-fitted, and counted to be off by USUAL_SCALE.
+fitted, and counted to be off by UNTOLD_SCALE.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from sottovoce.ground.extras import imported
 from sottovoce.kernels import curvature
 from sottovoce.questions.marginals.models.threads import one_thread
-from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers
+from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers, crowd_worth
 from sottovoce.questions.queries.fitted import Joint
 from sottovoce.questions.queries.models.planes import (
     Halving,
@@ -32,7 +32,7 @@ WIDE_BLOCKS = 32  # parts of each axis at most: each block has an unknown of its
 # of a logit's deviation from the fit, usually 0.3 to 3: of 4, 8 and 16, on all twelve sources of
 # two dimensions, the one whose intervals held most often; judged then by other crowds
 WIDE_SCALE = 16.0
-USUAL_SCALE = 2.0  # of a logit's deviation where reports do not tell it: errors allow for so much
+UNTOLD_SCALE = 2.0  # of a logit's deviation where reports do not tell it: errors allow for so much
 # of the masses around which it is fitted: what the fit takes for empty may move
 PRODUCT_PART = 0.1
 EVEN_PART = 0.01  # also where an axis has next to nothing
@@ -73,7 +73,7 @@ class WidePlane:
         summed = _joined(table, [1 << halving.depths for halving in self._halvings])
         self._masses = summed[tree.rows, tree.columns]  # g, (blocks,)
         rectangles, cells = rectangles_of(evidence, axes, sizes)
-        self._axes, self._people = axes, float(cells.people.sum())
+        self._axes, self._worth = axes, crowd_worth(evidence)
         self._cohorts = _cohorts(evidence)
         inside = [
             _parts_inside(rectangles[:, 2 * axis : 2 * axis + 2], frequencies, halving)
@@ -126,7 +126,7 @@ class WidePlane:
         summed = _joined(table, [1 << halving.depths for halving in self._halvings])
         found._masses = summed[self._rows, self._columns]
         found._logits = found._deviations(cells.values)
-        found._spread = self._people / float(cells.people.sum())
+        found._spread = self._worth / crowd_worth(evidence)
         return found
 
     def _solved(self, right: Floats) -> Floats:
@@ -148,7 +148,7 @@ class WidePlane:
             solved = self._solved(pulls)  # Q = M^-1 P,  M = L' A' V^-1 A L + 1 / s^2
             # noise  Q' (M - 1 / s^2) Q,  and of logits t that are drawn to 0 by 1 / s^2
             # Q' E[t t'] Q / s^4  =  u^2 Q' Q / s^4;  Q' Q = P' M^-1 Q
-            untold = 1.0 / WIDE_SCALE**2 - USUAL_SCALE**2 / WIDE_SCALE**4
+            untold = 1.0 / WIDE_SCALE**2 - UNTOLD_SCALE**2 / WIDE_SCALE**4
             covariance = self._spread * pulls.T @ (solved - untold * self._solved(solved))
             covariance += self._inside(selections)
         return Joint(values, (covariance + covariance.T) / 2)
