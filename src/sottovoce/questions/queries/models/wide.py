@@ -36,8 +36,9 @@ UNTOLD_SCALE = 2.0  # of a logit's deviation where reports do not tell it: error
 # of the masses around which it is fitted: what the fit takes for empty may move
 PRODUCT_PART = 0.1
 EVEN_PART = 0.01  # also where an axis has next to nothing
-# within a part of an axis blocks are taken for products; the logarithm of a code's share strays
-CODE_SCALE = 0.2
+# within a part of an axis blocks are taken for products; the logarithm of a code's share strays by
+CODE_SCALE = 0.1  # for each code of the part, and by no more than
+MAX_CODE_SCALE = 1.0
 SMALLEST_BLOCK_SHARE = 1e-12
 SMALLEST_CUT = 1e-9  # of a weight from its part's mean
 
@@ -156,8 +157,8 @@ class WidePlane:
     def _inside(self, selections: Sequence[tuple[Floats, Floats]]) -> Floats:
         """What sums err by because blocks are no products inside, (selections, selections).
 
-        A code k of a part that holds the share f of the part strays by e_k in its logarithm, in
-        each block by itself:  sum over blocks and codes of (m f_k (w_k - mean w))^2 Var[e].
+        A code k that holds the share f_k of its part strays by s_k in its logarithm, in each block
+        by itself:  sum over blocks and codes of (m f_k (w_k - mean w) s_k)^2.
         """
         shape = tuple(1 << halving.depths for halving in self._halvings)
         table = np.zeros(shape)
@@ -173,11 +174,11 @@ class WidePlane:
             for place, weights in enumerate(others):  # of each part of the other axis
                 off = masses[parts, place, None] * pulls * weights  # (codes, selections)
                 found += off.T @ off
-        return CODE_SCALE**2 * found
+        return found
 
     def _code_pulls(self, axis: int, selections: Sequence[Floats]) -> tuple[Floats, Integers]:
-        """f_k (w_k - mean w) of the codes of parts that some selection cuts, (codes, selections),
-        and the part of each such code.
+        """f_k (w_k - mean w) s_k of the codes of parts that some selection cuts, (codes,
+        selections), and the part of each such code.
         """
         halving = self._halvings[axis]
         lengths = np.diff(halving.starts(halving.depths))
@@ -187,7 +188,8 @@ class WidePlane:
         means = np.stack([self._means(axis, weights)[parts] for weights in selections], axis=1)
         weights = np.stack(selections, axis=1)
         is_cut = np.abs(weights - means).max(axis=1) > SMALLEST_CUT
-        pulls = shares[is_cut, None] * (weights[is_cut] - means[is_cut])
+        strays = np.minimum(CODE_SCALE * lengths[parts], MAX_CODE_SCALE)
+        pulls = (shares * strays)[is_cut, None] * (weights[is_cut] - means[is_cut])
         return pulls, parts[is_cut]
 
     def _means(self, axis: int, weights: Floats) -> Floats:
