@@ -134,7 +134,7 @@ def test_ranges_that_cut_a_part_err_by_what_is_inside():
     # one part of x is cut: its code that is left out errs in 16 blocks of y
     found = wide._inside([(cut, whole)])
     block = 1 / 32**2
-    shift = np.sqrt(2) * block * 0.25 * CODE_SCALE  # two codes of one half each
+    shift = np.sqrt(2) * block * 0.25 * 2 * CODE_SCALE  # two codes of one half each
     assert found[0, 0] == pytest.approx(16 * shift**2, rel=0.05)
     # what one selection has too much, the rest of the part has too little
     both = wide._inside([(cut, whole), (whole - cut, whole)])

@@ -16,6 +16,7 @@ from sottovoce.cli import (  # noqa: F401  (they add their commands)
     folding,
     groups,
     marginals,
+    methods,
     oracles,
     people,
     peos,

@@ -10,6 +10,7 @@ import typer
 from sottovoce.cli.commands import Json, Quiet, Size, app, compare_app, listed, print_json
 from sottovoce.cli.comparing import Plot, check_plot, compared, show
 from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.cli.listing import listing
 from sottovoce.console.reading import LOCAL_ENGINE
 
 
@@ -40,7 +41,7 @@ def oracles(
     console().print(figures_table(rows, size, epsilon))
 
 
-@compare_app.command("oracles")
+@compare_app.command("oracles", cls=listing("oracle"))
 def compare_oracles(
     size: Size,
     epsilon: Annotated[str, typer.Option(metavar="E,E", help="One or more epsilons.")],

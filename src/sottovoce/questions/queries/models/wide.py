@@ -4,7 +4,7 @@ No grid of two dimensions tells all combinations of codes apart, so that no answ
 most of what a fit is off by is that its prior draws it to independent dimensions. Here the same
 cells are fitted once more, to first order around the fit, with logits that may deviate from it by
 WIDE_SCALE: what reports tell is then told by them alone. What they do not tell is left as it was
-fitted, and counted to be off by USUAL_SCALE.
+fitted, and counted to be off by UNTOLD_SCALE.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ WIDE_BLOCKS = 32  # parts of each axis at most: each block has an unknown of its
 # of a logit's deviation from the fit, usually 0.3 to 3: of 4, 8 and 16, on all twelve sources of
 # two dimensions, the one whose intervals held most often; judged then by other crowds
 WIDE_SCALE = 16.0
-USUAL_SCALE = 2.0  # of a logit's deviation where reports do not tell it: errors allow for so much
+UNTOLD_SCALE = 2.0  # of a logit's deviation where reports do not tell it: errors allow for so much
 # of the masses around which it is fitted: what the fit takes for empty may move
 PRODUCT_PART = 0.1
 EVEN_PART = 0.01  # also where an axis has next to nothing
-# within a part of an axis blocks are taken for products; the logarithm of a code's share strays
-CODE_SCALE = 0.2
+# within a part of an axis blocks are taken for products; the logarithm of a code's share strays by
+CODE_SCALE = 0.1  # for each code of the part, and by no more than
+MAX_CODE_SCALE = 1.0
 SMALLEST_BLOCK_SHARE = 1e-12
 SMALLEST_CUT = 1e-9  # of a weight from its part's mean
 
@@ -148,7 +149,7 @@ class WidePlane:
             solved = self._solved(pulls)  # Q = M^-1 P,  M = L' A' V^-1 A L + 1 / s^2
             # noise  Q' (M - 1 / s^2) Q,  and of logits t that are drawn to 0 by 1 / s^2
             # Q' E[t t'] Q / s^4  =  u^2 Q' Q / s^4;  Q' Q = P' M^-1 Q
-            untold = 1.0 / WIDE_SCALE**2 - USUAL_SCALE**2 / WIDE_SCALE**4
+            untold = 1.0 / WIDE_SCALE**2 - UNTOLD_SCALE**2 / WIDE_SCALE**4
             covariance = self._spread * pulls.T @ (solved - untold * self._solved(solved))
             covariance += self._inside(selections)
         return Joint(values, (covariance + covariance.T) / 2)
@@ -156,8 +157,8 @@ class WidePlane:
     def _inside(self, selections: Sequence[tuple[Floats, Floats]]) -> Floats:
         """What sums err by because blocks are no products inside, (selections, selections).
 
-        A code k of a part that holds the share f of the part strays by e_k in its logarithm, in
-        each block by itself:  sum over blocks and codes of (m f_k (w_k - mean w))^2 Var[e].
+        A code k that holds the share f_k of its part strays by s_k in its logarithm, in each block
+        by itself:  sum over blocks and codes of (m f_k (w_k - mean w) s_k)^2.
         """
         shape = tuple(1 << halving.depths for halving in self._halvings)
         table = np.zeros(shape)
@@ -173,11 +174,11 @@ class WidePlane:
             for place, weights in enumerate(others):  # of each part of the other axis
                 off = masses[parts, place, None] * pulls * weights  # (codes, selections)
                 found += off.T @ off
-        return CODE_SCALE**2 * found
+        return found
 
     def _code_pulls(self, axis: int, selections: Sequence[Floats]) -> tuple[Floats, Integers]:
-        """f_k (w_k - mean w) of the codes of parts that some selection cuts, (codes, selections),
-        and the part of each such code.
+        """f_k (w_k - mean w) s_k of the codes of parts that some selection cuts, (codes,
+        selections), and the part of each such code.
         """
         halving = self._halvings[axis]
         lengths = np.diff(halving.starts(halving.depths))
@@ -187,7 +188,8 @@ class WidePlane:
         means = np.stack([self._means(axis, weights)[parts] for weights in selections], axis=1)
         weights = np.stack(selections, axis=1)
         is_cut = np.abs(weights - means).max(axis=1) > SMALLEST_CUT
-        pulls = shares[is_cut, None] * (weights[is_cut] - means[is_cut])
+        strays = np.minimum(CODE_SCALE * lengths[parts], MAX_CODE_SCALE)
+        pulls = (shares * strays)[is_cut, None] * (weights[is_cut] - means[is_cut])
         return pulls, parts[is_cut]
 
     def _means(self, axis: int, weights: Floats) -> Floats:
