@@ -59,6 +59,7 @@ CONTENTS = (
             Entry("docs/shufflers.md", "Run shufflers"),
             Entry("docs/scale.md", "Fold many reports"),
             Entry("docs/own-oracles.md", "Bring an oracle"),
+            Entry("docs/own-methods.md", "Bring a method or a question"),
             Entry("deploy/README.md", "Deploy"),
             Entry("clients/js/README.md", "Use it in a browser"),
         ),
