@@ -31,6 +31,7 @@ RUN_BY = {
     r"docs/notebooks/\w+\.ipynb": "tests/trials/test_notebooks.py",
     r"CONTRIBUTING\.md": "tests/contract/test_oracles.py",
 }
+COMMANDS = typer.main.get_command(app)
 SHOWN_ALONE = ("", "text", "console", "sh", "nginx", "diff")  # their commands are looked at below
 STARTS = ("sottovoce", ".venv/bin/sottovoce")
 ENDS = {"&", "|", "&&", ";", ">", "<", "2>"}
@@ -78,7 +79,7 @@ def test_words_of_a_command() -> None:
 
 def check_command(words: list[str]) -> None:
     """Read a command line as the command does; nothing is run."""
-    command = typer.main.get_command(app)
+    command = COMMANDS
     while words and hasattr(command, "commands") and words[0] in command.commands:
         command, words = command.commands[words[0]], words[1:]
     if hasattr(command, "commands"):
