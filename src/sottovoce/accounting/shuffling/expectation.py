@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,9 +155,17 @@ def _split(part: LossPart, step: float) -> LossPart:
     return LossPart(kept[some] * step, merged[some], part.count)
 
 
+@lru_cache(maxsize=4)
+def _sines(size: int) -> tuple[Floats, Floats]:
+    """sin(pi k / size) and sin(2 pi k / size), for every k below a size that is a power of two."""
+    angles = np.arange(size) * (np.pi / size)
+    return np.sin(angles), np.sin(2 * angles)
+
+
 def spectrum(parts: Sequence[LossPart], step: float, tilt: float, size: int) -> Spectrum:
     """The characteristic function of the tilted sum, at the frequencies of a real transform."""
     frequency = np.arange(size // 2 + 1)
+    sines, doubled = _sines(size)
     log_power = np.zeros(size // 2 + 1, complex)
     for part in parts:
         weights = part.chances * np.exp(tilt * part.values)
@@ -165,11 +174,11 @@ def spectrum(parts: Sequence[LossPart], step: float, tilt: float, size: int) -> 
         for place, weight in zip(np.rint(part.values / step), weights, strict=True):
             if place == 0:
                 continue
-            angle = (frequency * (int(place) % size)) % size * (np.pi / size)
-            sine = np.sin(angle)
-            # e^(-2 i angle) - 1 = -2 sin^2(angle) - i sin(2 angle)
+            turns = (frequency * (int(place) % size)) & (size - 1)
+            sine = sines[turns]
+            # e^(-2 i angle) - 1 = -2 sin^2(angle) - i sin(2 angle), angle = pi turns / size
             real -= 2 * weight * sine * sine
-            imaginary -= weight * np.sin(2 * angle)
+            imaginary -= weight * doubled[turns]
         # ln |1 + z| = log1p(2 Re z + |z|^2)/2
         modulus = np.maximum(2 * real + real * real + imaginary * imaginary, -1.0)
         with np.errstate(divide="ignore"):
