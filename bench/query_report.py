@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, log, sqrt
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -45,6 +45,7 @@ class Errors:
     group: str
     points: Mapping[Where, Mapping[str, float]]
     runs: int
+    each: Mapping[Where, Mapping[str, Mapping[int, float]]]  # by run
 
     @property
     def methods(self) -> list[str]:
@@ -71,10 +72,28 @@ class Errors:
                 ratios[where] = found[ours] / min(others)
         return ratios
 
+    def foresight(self, ours: str) -> dict[Where, float]:
+        """One method's error over that of the other which was best in all other runs, point by
+        point: whoever was lucky in a run is not chosen by it. Points of one run are left out.
+        """
+        ratios = {}
+        for where, found in self.each.items():
+            others = {name: own for name, own in found.items() if name != ours}
+            runs = set(found.get(ours, {})).intersection(*others.values()) if others else set()
+            if len(runs) < 2:
+                continue
+            chosen = 0.0
+            for run in runs:
+                best = min(others, key=lambda name: sum(others[name][k] for k in runs if k != run))
+                chosen += others[best][run]
+            if chosen > 0:
+                ratios[where] = sum(found[ours][run] for run in runs) / chosen
+        return ratios
+
 
 def errors_of(lines: Iterable[Line], group: str, held_out: bool = False) -> Errors:
     """The errors of a group's lines; of sources that no choice was made on, if so asked."""
-    sums: dict[Where, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    each: dict[Where, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     runs = 0
     for line in lines:
         if line["group"] != group or line["mse"] is None:
@@ -84,12 +103,12 @@ def errors_of(lines: Iterable[Line], group: str, held_out: bool = False) -> Erro
         runs = max(runs, line["run"] + 1)
         place = (line["source"], line["size"], line["n"], line["epsilon"], line["predicates"])
         for volume, error in line["mse"].items():
-            sums[(*place, volume)][line["method"]].append(error)
+            each[(*place, volume)][line["method"]][line["run"]] = error
     points = {
-        where: {name: float(np.mean(each)) for name, each in found.items()}
-        for where, found in sums.items()
+        where: {name: float(np.mean(list(own.values()))) for name, own in found.items()}
+        for where, found in each.items()
     }
-    return Errors(group, points, runs)
+    return Errors(group, points, runs, each)
 
 
 def geometric(ratios: Iterable[float]) -> float:
@@ -257,6 +276,14 @@ def _hindsight(errors: Errors, ours: str) -> list[str]:
                 for (source, size, people, epsilon, _, volume), ratio in hard
             )
             text.append(f"The largest: {listed}.")
+    ratios = errors.foresight(ours) if len(errors.methods) > 2 else {}
+    if ratios:
+        above = sum(ratio > ALLOWED for ratio in ratios.values()) / len(ratios)
+        text.append(
+            "Against the other method that was best in the other runs, which is not lucky in "
+            f"hindsight: {geometric(ratios.values()):.3g}; {above:.1%} of points above "
+            f"{ALLOWED:g}."
+        )
     return [*text, ""] if text else []
 
 
@@ -279,7 +306,27 @@ def _coverage(lines: Sequence[Line], group: str, ours: str) -> list[str]:
         f"95% intervals of `{ours}` hold {shares.mean():.1%} on average over {len(shares):,} "
         f"points, {low:.0%} to {high:.0%} at {inside:.0%} of them, at least {LEAST_COVERED:.0%} at "
         f"{(shares >= LEAST_COVERED).mean():.0%}, and {shares.min():.0%} at the worst.",
+        *_chance(list(found.values())),
         "",
+    ]
+
+
+def _chance(points: Sequence[Sequence[float]]) -> list[str]:
+    """How much of the spread of points is that of their runs: queries of one crowd go together."""
+    several = [each for each in points if len(each) > 1]
+    if not several:
+        return []
+    means = np.array([np.mean(each) for each in several])
+    squares = np.array([np.var(each, ddof=1) / len(each) for each in several])
+    beyond = sqrt(max(0.0, float(means.var(ddof=1) - squares.mean()))) if len(several) > 1 else 0.0
+    low, high = COVERED
+    # where all runs agree, by chance, the others tell how far runs stray
+    reach = 2 * np.sqrt((squares + squares.mean()) / 2)
+    outside = ((means + reach < low) | (means - reach > high)).mean()
+    return [
+        f"A point strays by {sqrt(squares.mean()):.1%} because its runs are few, and by "
+        f"{beyond:.1%} beyond that; {outside:.0%} of points lie outside of {low:.0%} to "
+        f"{high:.0%} by more than two standard errors."
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from docs.site.docstrings import parse
@@ -63,6 +64,7 @@ def sources() -> dict[str, str]:
     return {source_of("index"): "Python", **{source_of(page): PAGES[page][0] for page in PAGES}}
 
 
+@cache
 def things() -> dict[str, Any]:
     """Everything that the reference holds, by name."""
     return public() | shared_bases()

@@ -19,6 +19,7 @@ from docs.site.sources import sources
 HERE = Path(__file__).parent
 # code in a text that is a link: `sv.plan(...)`, `sottovoce plan survey.toml`
 PUBLIC = re.compile(r"^(?:sv|sottovoce)\.(\w+)(?:\(.*\))?$", re.DOTALL)
+KIND = re.compile(r"^([A-Z]\w+)$")  # within the reference, where classes stand by their names
 COMMAND = re.compile(r"^sottovoce ([a-z-]+(?: [a-z-]+)?)(?: |$)")
 STATIC = ("site.css", "site.js")
 
@@ -44,12 +45,14 @@ class Builder:
     def reference(self, source: str, words: str) -> str | None:
         """The address of what code in a text names: something public, or a command."""
         named, called = PUBLIC.match(words), COMMAND.match(words)
+        if named is None and source.startswith(api.FOLDER):
+            named = KIND.match(words)
         target = None
-        if named and named.group(1) in api.public():
+        if named and named.group(1) in api.things():
             target, anchor = api.source_of(api.page_of(named.group(1))), named.group(1)
         elif called and commands.known(called.group(1)):
             target, anchor = commands.SOURCE, commands.anchor(commands.known(called.group(1)))
-        if target is None or target == source or target not in self.texts:
+        if target is None or (target == source and called) or target not in self.texts:
             return None
         return self.link(source, f"{between(source, target)}#{anchor}")
 

@@ -35,15 +35,21 @@ CONTENTS = (
         ),
     ),
     Part(
-        "Trials",
+        "Tutorials",
         (
+            Entry("docs/tutorials/researcher.md", "For a survey researcher"),
+            Entry("docs/tutorials/engineer.md", "For a product engineer"),
+            Entry("docs/tutorials/student.md", "For a student of the field"),
             Entry("docs/trials/spreadsheet.md", "Spreadsheet to report"),
+            Entry("docs/trials/team.md", "A team's survey"),
             Entry("docs/trials/oracle.md", "An oracle in a package"),
+            Entry("docs/trials/method.md", "A method in a package"),
         ),
     ),
     Part(
         "How to",
         (
+            Entry("docs/how-to.md", "What do you want to do?"),
             Entry("docs/people.md", "Read a file of people"),
             Entry("docs/report.md", "Report a survey"),
             Entry("docs/analysis.md", "Use marginals"),
@@ -53,6 +59,7 @@ CONTENTS = (
             Entry("docs/shufflers.md", "Run shufflers"),
             Entry("docs/scale.md", "Fold many reports"),
             Entry("docs/own-oracles.md", "Bring an oracle"),
+            Entry("docs/own-methods.md", "Bring a method or a question"),
             Entry("deploy/README.md", "Deploy"),
             Entry("clients/js/README.md", "Use it in a browser"),
         ),

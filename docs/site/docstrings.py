@@ -6,6 +6,7 @@ import inspect
 import re
 import textwrap
 from dataclasses import dataclass, field
+from functools import cache
 
 # headings of a docstring, below which names or sentences are indented
 PARTS = ("Args", "Attributes", "Throughout", "Returns", "Raises")
@@ -85,6 +86,7 @@ FIELD = re.compile(r"^    (\w+): [^#]*?(?:  # (.*))?$")
 REMARK = re.compile(r"^    # (.*)$")
 
 
+@cache
 def field_comments(kind: type) -> dict[str, str]:
     """What comments say of a data class's fields: on the same line, or on the lines above.
 

@@ -73,9 +73,9 @@ function excerpt(text, query) {
   return span;
 }
 
-const input = document.getElementById("query");
-const list = document.getElementById("found");
-const count = document.getElementById("count");
+const input = document.getElementById("site-query");
+const list = document.getElementById("site-found");
+const count = document.getElementById("site-count");
 let chosen = -1;
 
 function close() {
@@ -161,7 +161,7 @@ document.querySelector(".theme").addEventListener("click", () => {
 });
 
 // the menu of a narrow screen
-const parts = document.getElementById("parts");
+const parts = document.getElementById("site-parts");
 const menu = document.querySelector(".menu");
 menu.addEventListener("click", () => {
   const isOpen = parts.classList.toggle("open");

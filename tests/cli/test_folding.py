@@ -105,6 +105,17 @@ def test_a_file_counts_once_however_it_is_given(sottovoce: Command, files: Files
     refused(sottovoce("fold", files.plan, folder, "-o", total), "one.parquet", "given once")
 
 
+def test_a_store_counts_once_however_its_path_is_written(
+    sottovoce: Command, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files.folder)
+    (files.folder / "link.db").symlink_to(files.folder / "survey.db")
+    relative = "sqlite:///survey.db"
+    for same in (f"sqlite:///{files.folder}/survey.db", "sqlite:///link.db"):
+        told = sottovoce("fold", files.plan, relative, same, "-o", "total.sva")
+        refused(told, "given once", "count twice")
+
+
 def test_a_spoilt_total_is_refused_by_name(sottovoce: Command, files: Files) -> None:
     total = files.folder / "total.sva"
     sottovoce("fold", files.plan, files.reports, "-o", total)

@@ -125,6 +125,23 @@ def test_a_proposal_as_json_and_on_the_screen(sottovoce: Command, tmp_path: Path
     assert list(tomllib.loads(ignored)["schema"]) == ["age"]
 
 
+def test_bins_start_where_they_are_told_to(sottovoce: Command, tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    ages = [18, 24, 25, 34, "", 49.5]
+    path.write_text("age,tea\n" + "".join(f"{age},{n % 2}\n" for n, age in enumerate(ages * 20)))
+    said = json.loads(sottovoce("survey", path, "--json", "--edges", "age:18,25,35").out)
+    age = sv.Schema.from_json(said["schema"])["age"]
+    assert age == sv.Ordinal(17, 49, bins=[17, 18, 25, 35], other=17)
+    assert "20 people have no answer" in said["notes"]["age"]
+    for edges, rule in (
+        ("age:20,30", "20 numbers of 'age' lie below 20"),
+        ("age:18,18", "rising"),
+        ("age", "must be a column, a colon"),
+        ("Age:18,25", "edges (Age) must be a column of the table"),
+    ):
+        refused(sottovoce("survey", path, "--edges", edges), rule)
+
+
 def test_sets_are_proposed_for_lists(tmp_path: Path) -> None:
     path = tmp_path / "baskets.parquet"
     pq.write_table(pa.table({"basket": [["milk", "tea"], ["milk"], []] * 30}), path)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import sottovoce as sv
@@ -15,6 +16,7 @@ from sottovoce.engine.jobs import fold_jobs
 from sottovoce.engine.queries import ChosenFold, EngineSource, ask_reports
 from sottovoce.engine.tasks import FoldTask
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.protocol.column_types import PublicColumn
 from sottovoce.questions.queries.evidence import cohort_squares
 from sottovoce.questions.queries.sql import open_session
 from tests.engine.commands import run_command
@@ -96,6 +98,21 @@ def test_weighted_reports_add_up_to_the_same_integers(folder: Path) -> None:
     np.testing.assert_allclose(source._squares(task), squares, rtol=1e-12)
     mutant = fold(plan, reports[chosen], own + 1)
     assert whole != mutant
+
+
+def test_rows_of_many_columns_are_told_apart() -> None:
+    # 64^11 = 2^66 combinations, which no number of 64 bits tells apart
+    listed = np.random.default_rng(1).permuted(np.tile(np.arange(64), (11, 1)), axis=1)
+    names = [f"c{place}" for place in range(len(listed))]
+    finder = engine_queries._RowFinder(names, pa.table(dict(zip(names, listed, strict=True))))
+    other = listed.copy()
+    other[0] = np.roll(other[0], 1)  # known values, in rows that are not listed
+    heard = np.concatenate([listed[:, ::-1], other], axis=1)
+    public = {name: PublicColumn(row, 0) for name, row in zip(names, heard, strict=True)}
+    plan = "0" * 64
+    cohorts, payload = np.zeros(128, np.uint32), np.zeros((128, 1), np.uint8)
+    places = finder.places(sv.Reports(plan, cohorts, payload, public))
+    assert places.tolist() == [*range(63, -1, -1), *[-1] * 64]
 
 
 def test_too_many_public_rows_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

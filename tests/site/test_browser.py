@@ -46,9 +46,11 @@ def test_the_search_works_from_the_disk(chromium: Any, site: Path) -> None:
         page.goto((site / "trials" / "oracle.html").as_uri())
         page.keyboard.press("/")
         for query, address in QUERIES.items():
-            page.locator("#query").fill(query)
-            page.locator(f'#found[data-query="{query}"]').wait_for()
-            hrefs = page.locator("#found a").evaluate_all("all => all.map((each) => each.href)")
+            page.locator("#site-query").fill(query)
+            page.locator(f'#site-found[data-query="{query}"]').wait_for()
+            hrefs = page.locator("#site-found a").evaluate_all(
+                "all => all.map((each) => each.href)"
+            )
             assert any(address in href for href in hrefs[:3]), f"{query}: {hrefs[:3]}"
         page.keyboard.press("Enter")
         page.wait_for_url("**/errata.html")
@@ -58,18 +60,18 @@ def test_the_search_works_from_the_disk(chromium: Any, site: Path) -> None:
 def test_nothing_found_is_said(chromium: Any, site: Path) -> None:
     with visitor(chromium) as (page, _):
         page.goto((site / "index.html").as_uri())
-        page.locator("#query").fill("xyzzyx <b>")
+        page.locator("#site-query").fill("xyzzyx <b>")
         page.get_by_text("Nothing was found.").wait_for()
         page.keyboard.press("Escape")
-        assert not page.locator("#found").is_visible()
+        assert not page.locator("#site-found").is_visible()
 
 
 def test_the_menu_and_the_night_of_a_phone(chromium: Any, site: Path) -> None:
     with visitor(chromium, **PHONE) as (page, _):
         page.goto((site / "index.html").as_uri())
-        assert not page.locator("#parts").is_visible()
+        assert not page.locator("#site-parts").is_visible()
         page.get_by_role("button", name="Menu").click()
-        page.locator("#parts").get_by_role("link", name="Threat model").click()
+        page.locator("#site-parts").get_by_role("link", name="Threat model").click()
         page.wait_for_url("**/threat-model.html")
         page.get_by_role("button", name="Dark or light").click()
         assert page.evaluate("document.documentElement.dataset.theme") == "dark"

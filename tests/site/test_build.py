@@ -27,13 +27,13 @@ class Links(HTMLParser):
         super().__init__()
         self.leads: list[str] = []
         self.loads: list[str] = []
-        self.anchors: set[str] = set()
+        self.anchors: list[str] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         named = dict(attrs)
         if named.get("id"):
-            self.anchors.add(str(named["id"]))
+            self.anchors.append(str(named["id"]))
         if tag == "a":
             self.leads.append(str(named["href"]))
         elif named.get("src") or (tag == "link" and named.get("href")):
@@ -56,6 +56,7 @@ def test_every_address_on_the_site_is_there(site: Path) -> None:
     pages = {path: Links(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
     assert len(pages) == len(entries())
     for path, links in pages.items():
+        assert len(set(links.anchors)) == len(links.anchors), f"{path.name}: an id twice"
         for address in [*links.leads, *links.loads]:
             if address.startswith("https://"):
                 assert address not in links.loads, f"{path.name} loads {address}"

@@ -41,6 +41,7 @@ QUERIES = (
     "FROM people GROUP BY part ORDER BY COUNT(*)",
     "SELECT COUNT(*) FROM people WHERE NULLIF(age, 30) <> 40 OR NOT (NULLIF(hours, 3) > 10)",
     "SELECT COUNT_IF(age > 40), COUNT(age), COUNT(1) FROM people WHERE visits > 2",
+    "SELECT COUNT_IF(state <> ',(') AS others, COUNT(*) FROM people",
     "SELECT COUNT(*) FROM people WHERE age IN (20, 30, NULL) OR state NOT IN ('NY', NULL)",
     "SELECT COUNT(*) FILTER (WHERE state = 'NY'), COUNT(*) FILTER (WHERE state = 'ny'), "
     "COUNT(*) FILTER (WHERE STATE = 'NY') FROM people",

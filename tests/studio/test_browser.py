@@ -431,7 +431,10 @@ def test_the_page_of_a_survey_keeps_itself_fresh(chromium: Any, collector: Colle
 def test_every_page_can_be_read_by_everybody(
     chromium: Any, collector: Collector, drawn: Plan, scheme: str, tmp_path: Any
 ) -> None:
-    asked = collector.survey(sv.Frequencies(*SCHEMA), people=323)
+    texts = sv.Texts(
+        "Habits", "For the town.", "I take part of my own will.", "a@example.org", "en"
+    )
+    asked = collector.survey(sv.Frequencies(*SCHEMA), people=323, texts=texts)
     paths = [
         "/",
         "/new",
@@ -445,6 +448,8 @@ def test_every_page_can_be_read_by_everybody(
         for path in paths:
             page.goto(collector.studio + path)
             if path.startswith("/take"):
+                assert page.evaluate(RULES) == page.evaluate(CONTRAST) == [], "consent"
+                page.locator("#agree:enabled").press("Enter")
                 page.locator("#draw:enabled").wait_for()
                 draw(page, ONE)
             if "/table" in path:

@@ -140,6 +140,7 @@ def test_answers_are_weighted_by_what_travels_in_clear(
     for typed, rule in (
         ("NY", "must be written value: share"),
         ("NY: 0.5, New Jersey: 0.1", "add up to 0.6"),
+        ("NY: 0.5, New Jersey: 0.5, NY: 0.5", "name 'NY' once"),
         ("NY: 0.5, Ohio: 0.5", "Ohio"),
     ):
 

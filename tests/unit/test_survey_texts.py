@@ -50,6 +50,7 @@ def test_texts_are_no_part_of_the_plan() -> None:
         ({"texts": {"consent": 7}}, "consent must be text"),
         ({"texts": {"contact": "x" * 201}}, "contact must have at most 200 characters"),
         ({"texts": {"language": "la"}}, r"language \(la\) must be one of en, de, fr, it, es"),
+        ({"title": 0}, "title must be text"),
         ({"title": "a", "texts": {"title": "b"}}, "title is given twice"),
         (
             {"schema": {"smoker": {"kind": "boolean", "question": ["a"]}}},

@@ -135,7 +135,8 @@ def parse_texts(body: Mapping[str, Any], where: str = "survey") -> Texts:
     texts = body.get("texts", {})
     if not isinstance(texts, dict):
         raise InvalidInput(f"{where}: texts must be a table, written [texts]")
-    if body.get("title") and "title" in texts:
+    title = body.get("title", "")
+    if title != "" and "title" in texts:
         raise InvalidInput(f"{where}: title is given twice, by itself and among the texts")
     questions = {
         name: attribute[ATTRIBUTE_TEXT]
@@ -144,8 +145,8 @@ def parse_texts(body: Mapping[str, Any], where: str = "survey") -> Texts:
     }
     if "questions" in texts:
         raise InvalidInput(f"{where}: questions stand beside their attributes, as question = ...")
-    own = {"title": body["title"]} if body.get("title") else {}
-    return Texts.parse({**texts, **own, "questions": questions}, where)
+    named = texts if title == "" else {**texts, "title": title}
+    return Texts.parse({**named, "questions": questions}, where)
 
 
 def parse_question(body: Mapping[str, Any]) -> Question:

@@ -32,6 +32,7 @@ from sottovoce.schema import Boolean, Categorical, Schema
 
 CASE_PEOPLE = 2000
 CASE_DRAWS = 2000  # reports of an audit with real coins
+LEAST_REPEATS = REPEATS // 2  # that say of a table that it is unbiased, or else none should
 CASE_WAYS = 100_000  # that an audit enumerates, about
 # of these the first that a method takes
 CASE_SCHEMAS = (
@@ -124,7 +125,11 @@ class MethodCase:
             for places, runs in found.items():
                 if estimate.fit.is_unbiased(places):
                     runs.add(estimate.marginal(*self.work.attributes(places)))
-        return {places: runs for places, runs in found.items() if runs.runs > 1}
+        for places, runs in found.items():
+            names = ", ".join(self.work.attributes(places))
+            said = f"{names}: said to be unbiased of {runs.runs} of {REPEATS} crowds' reports"
+            must(runs.runs >= LEAST_REPEATS, said)
+        return found
 
 
 def options_stand_in_a_plan(case: MethodCase) -> None:

@@ -200,6 +200,12 @@ class PriViewFit(CalmFit, ReleaseFit):
 class PriView(ReleaseMethod):
     """Tables of a few covering views with noise, and others by maximum entropy.
 
+    Options:
+        views: lists of places, to choose them.
+        noise: laplace, gaussian, or auto for what varies less; by default auto.
+        expected_people: a public guess by which views are chosen.
+        may_be_empty: the attributes for which to be empty counts as a value; by default none.
+
     Guarantee: epsilon-DP with Laplace noise, (epsilon, delta)-DP with Gaussian noise, for one user,
                of whom one row counts; add-remove or replace-one.
     Assumes:   uniform entropy; attributes and their values are public.
@@ -217,10 +223,7 @@ class PriView(ReleaseMethod):
 
         Args:
             table: Whose attributes and values count, not its rows.
-            terms: What is promised. Options: ``views``, lists of places, to choose them; ``noise``,
-                ``laplace``, ``gaussian`` or ``auto`` for what varies less; ``expected_people``, a
-                public guess by which views are chosen; ``may_be_empty``, the attributes for which
-                to be empty counts as a value.
+            terms: What is promised, with the options of the class.
         """
         why = self._refuse_views(table, terms)
         if why is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from sottovoce.accounting import Ledger, Neighbours
 from sottovoce.accounting.steps import check_neighbours
@@ -41,6 +41,29 @@ SMALLEST_DELTA = Decimal("1e-60")
 MOST_TOGETHER = 16  # values of a tuple
 
 
+class ReleaseOptions(TypedDict, total=False):
+    """The options of all ways to release, each with the type that it takes."""
+
+    form: str  # set-union
+    limit: int | Sequence[int | None]  # set-union, dp-marginals
+    alpha: Any  # set-union
+    counts: Any  # set-union
+    rounds: int  # set-union
+    shares: Sequence[Any]  # dp-marginals
+    eta: Any  # dp-marginals
+    find: str  # dp-marginals
+    percentile: str  # dp-marginals
+    accounting: str  # dp-marginals
+    no_spurious: bool  # dp-marginals
+    weights: Sequence[Any]  # residual
+    equal: str  # residual
+    repair: str  # residual
+    measured: int  # residual
+    expected_people: int  # residual, priview
+    views: Sequence[Sequence[int]]  # priview
+    noise: str  # priview
+
+
 def release(
     table: Any,
     epsilon: Any,
@@ -59,7 +82,7 @@ def release(
     force: Sequence[str] = (),
     advance: Advance | None = None,
     say: Callable[[str], None] | None = None,
-    **options: Any,
+    **options: Unpack[ReleaseOptions],
 ) -> Release:
     """Release how many users hold each value, each pair of values, and so on, privately.
 
@@ -87,7 +110,7 @@ def release(
         force: columns that are taken although nearly every row has a value of its own.
         advance: told how many rows were read.
         say: told, for the curator alone, what is about to be done.
-        **options: of the method.
+        **options: of the method, as ``sottovoce methods release`` lists them.
 
     >>> import sottovoce as sv
     >>> schema = sv.Schema(tea=sv.Categorical(["green", "black"]))
@@ -98,9 +121,10 @@ def release(
     True
     """
     check_is_list("may_be_empty", may_be_empty)
+    given: dict[str, Any] = {**options}
     if may_be_empty:
-        options[MAY_BE_EMPTY] = list(may_be_empty)
-    terms = parse_terms(epsilon, delta, up_to, neighbours, options)
+        given[MAY_BE_EMPTY] = list(may_be_empty)
+    terms = parse_terms(epsilon, delta, up_to, neighbours, given)
     folder = None if output is None else Path(output)
     if folder is not None:
         check_output(folder)

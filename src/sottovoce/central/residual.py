@@ -45,6 +45,14 @@ REPAIRS = ("none", "simplex")
 class Residual(ReleaseMethod):
     """Noise on each orthogonal part of the tables, allotted by how many counts it serves.
 
+    Options:
+        weights: for 1, 2, ... attributes what the mean variance of a count is worth.
+        equal: what weighs the same among tables of as many attributes, counts or tables.
+        may_be_empty: the attributes for which to be empty counts as a value; by default none.
+        repair: none or simplex; by default none.
+        measured: up to how many attributes together are measured; by default as many as are asked.
+        expected_people: a public guess by which auto chooses ``measured``.
+
     Guarantee: (epsilon, delta)-DP for one user, of whom one row counts; add-remove or replace-one.
     Assumes:   uniform entropy; attributes and their values are public.
     Source:    xiao2023optimal; noise on a lattice that holds every move.
@@ -68,13 +76,7 @@ class Residual(ReleaseMethod):
 
         Args:
             table: Whose attributes and values count, not its rows.
-            terms: What is promised. Options: ``weights``, for 1, 2, ... attributes what the mean
-                variance of a count is worth; ``equal``, what weighs the same among tables of as
-                many attributes, ``counts`` or ``tables``; ``may_be_empty``, the attributes for
-                which to be empty counts as a value; ``repair``, ``none`` or ``simplex``;
-                ``measured``, up to how many attributes together are measured, wider tables being
-                filled in by maximum entropy; ``expected_people``, a public guess by which ``auto``
-                chooses that.
+            terms: What is promised, with the options of the class.
         """
         check_options(self, terms)
         checked_weights(terms.options.get("weights"), measured_of(terms))

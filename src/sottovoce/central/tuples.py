@@ -40,6 +40,15 @@ class DpMarginals(ReleaseMethod):
     A value is published only if somebody holds it. Of more values together, at most a share eta of
     what was found may be held by nobody; ``no_spurious`` rules that out (remark 1.1).
 
+    Options:
+        limit: how many tuples of a person count, a number or one for each k; by default chosen.
+        shares: of the budget, for each k; by default they grow with k.
+        eta: the largest share of what is found that nobody may hold, by default 1/100.
+        find: counts or weighted, how values of sets are found; by default by the other options.
+        percentile: histogram or exponential, how a limit is chosen; by default histogram.
+        accounting: exact or zcdp; by default exact.
+        no_spurious: whether nothing that nobody holds may be found, by default false.
+
     Guarantee: (epsilon, delta) for one person with all of her rows, by the steps of the ledger.
     Assumes:   the noise's entropy is uniform.
     Source:    gopi2021marginals, algorithms 1 and 2, corrected, see docs/errata.

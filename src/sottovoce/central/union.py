@@ -108,6 +108,13 @@ class SetUnion(ReleaseMethod):
     towards a level by at most 1 in L2, in proportion to what they lack. Weighted: 1/sqrt(t) on each
     of t values. Parallel: weighted several times, with what was found taken out.
 
+    Options:
+        form: descent, weighted or parallel; by default descent.
+        limit: how many values of a person count, by default 100.
+        alpha: deviations above the threshold at which a value takes no more weight, by default 4.
+        counts: the part of the budget that counts what was found, by default 3/20.
+        rounds: parallel: how often, by default 3.
+
     Guarantee: (epsilon, delta) for one person, by ThresholdStep and GaussianStep of the ledger.
     Assumes:   at most 2^28 people and 2^36 values; the noise's entropy is uniform.
     Source:    gopi2020union, algorithms 1 and 4; swanberg2023sips; wilkins2024gaussian.

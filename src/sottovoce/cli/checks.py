@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sottovoce.cli.commands import AUDIT_FAILED, Json, Quiet, app, print_json
+from sottovoce.cli.listing import listing
 from sottovoce.console.screen import say
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def check_oracle(
         raise typer.Exit(AUDIT_FAILED)
 
 
-@app.command("check-method")
+@app.command("check-method", cls=listing("marginals"))
 def check_method(
     name: Annotated[
         str,

@@ -13,6 +13,7 @@ import typer
 from sottovoce import __version__
 from sottovoce.cli.engines import EngineName, Master
 from sottovoce.cli.examples import EXAMPLES
+from sottovoce.cli.listing import listing
 from sottovoce.console.reading import LOCAL_ENGINE
 from sottovoce.console.screen import say, says_all
 from sottovoce.ground.errors import InvalidInput
@@ -121,7 +122,7 @@ def plan(
     With trust = "shuffled" and delta = "1e-9" others mix the reports, and people hide in the crowd.
 
     Or, for tables of any two attributes, kind = "marginals" and up_to = 2; the ranking of methods
-    is then printed too.
+    is then printed too. `sottovoce methods` lists all questions, methods and their options.
     """
     from sottovoce.console.surveys import planner_ranking, ranking_json, read_parts
 
@@ -184,7 +185,7 @@ def _predicted_error(oracle: Oracle, people: int) -> float | None:
         return None
 
 
-@app.command()
+@app.command(cls=listing("post-processing", "decoder"))
 def estimate(
     plan_file: PlanFile,
     reports: ReportsSource,

@@ -30,6 +30,7 @@ Examples:
   sottovoce check-method calm
   sottovoce check-question survey.toml
   sottovoce advise survey.toml --error 0.01
+  sottovoce methods marginals
   sottovoce oracles --size 64 --epsilon 1
   sottovoce compare oracles --size 64 --epsilon 0.5,1 --people 100000 --runs 10
   sottovoce compare marginals table.csv --k 3 --epsilon 0.5,1 --methods auto,calm

@@ -10,6 +10,7 @@ import typer
 from sottovoce.cli.commands import Json, Quiet, Size, app, compare_app, listed, print_json
 from sottovoce.cli.comparing import Plot, check_plot, compared, show
 from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.cli.listing import listing, names_of
 from sottovoce.console.reading import LOCAL_ENGINE
 
 
@@ -40,14 +41,20 @@ def oracles(
     console().print(figures_table(rows, size, epsilon))
 
 
-@compare_app.command("oracles")
+@compare_app.command("oracles", cls=listing("oracle"))
 def compare_oracles(
     size: Size,
     epsilon: Annotated[str, typer.Option(metavar="E,E", help="One or more epsilons.")],
     people: Annotated[int, typer.Option(help="In each run.")],
     runs: Annotated[int, typer.Option(help="Each with its own seed and salt.")],
     names: Annotated[
-        str | None, typer.Option("--oracles", metavar="a,b", help="Some; by default all that fit.")
+        str | None,
+        typer.Option(
+            "--oracles",
+            metavar="a,b",
+            help="Some; by default all that fit.",
+            autocompletion=names_of("oracle"),
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
     plot: Plot = None,

@@ -19,6 +19,7 @@ from sottovoce.cli.commands import (
 )
 from sottovoce.cli.engines import EngineChoice, EngineName, Master
 from sottovoce.console.reading import LOCAL_ENGINE
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import visible, visible_lines
 
 Ignored = Annotated[
@@ -46,6 +47,12 @@ def survey(
     values: Annotated[
         int, typer.Option(min=2, help="Of a column of text, at most; the rarer ones are one.")
     ] = 16,
+    edges: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="a:18,25,35", help="Bins of a column that start here; again for more."
+        ),
+    ] = None,
     columns: Annotated[
         str | None, typer.Option(metavar="a,b", help="Only these columns; by default all.")
     ] = None,
@@ -67,6 +74,8 @@ def survey(
     Example:  sottovoce survey people.csv -o survey.toml
 
     Example:  sottovoce survey people.csv --columns age,state --bins 5 --epsilon 2
+
+    Example:  sottovoce survey people.csv --edges age:18,25,35,50
     """
     from sottovoce.ground.files import replacing
     from sottovoce.measure.proposals import propose
@@ -77,6 +86,7 @@ def survey(
         table,
         bins=bins,
         values=values,
+        edges=dict(map(read_edges, edges or [])),
         columns=listed(columns) if columns else None,
         ignored=read_ignored(ignore),
         separator=read_separator(separator),
@@ -156,6 +166,24 @@ def whisper(
     fakes = 0 if made.shuffling is None else made.shuffling.fakes
     added = f" ({fakes:,} of them fakes, which its shufflers add)" if fakes else ""
     typer.echo(f"{count:,} reports written to {output}{added}")
+
+
+def read_edges(text: str) -> tuple[str, list[int]]:
+    """A column, and the smallest number of each of its bins.
+
+    >>> read_edges("age:18,25,35")
+    ('age', [18, 25, 35])
+    """
+    name, colon, starts = text.rpartition(":")
+    try:
+        found = [int(start) for start in starts.split(",")]
+    except ValueError:
+        found = []
+    if not colon or not name or len(found) < 2:
+        raise InvalidInput(
+            f"edges ({text}) must be a column, a colon and two whole numbers or more"
+        )
+    return name, found
 
 
 def read_ignored(text: str | None) -> tuple[str, ...]:

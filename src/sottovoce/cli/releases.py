@@ -14,6 +14,7 @@ import typer
 from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
 from sottovoce.cli.comparing import Plot, check_plot, compared, show
 from sottovoce.cli.engines import EngineChoice, EngineName, Master
+from sottovoce.cli.listing import listing, names_of
 from sottovoce.console.reading import LOCAL_ENGINE
 from sottovoce.console.screen import say
 from sottovoce.ground.labels import visible
@@ -77,7 +78,7 @@ Force = Annotated[
 ]
 
 
-@app.command()
+@app.command(cls=listing("release"))
 def release(
     table: TableFile,
     epsilon: Annotated[str, typer.Option(help="The privacy budget of the whole release.")],
@@ -196,14 +197,16 @@ def _notes_on_errors() -> Iterator[None]:
         typer.echo(f"Note: {warning.message}", err=True)
 
 
-@compare_app.command("releases")
+@compare_app.command("releases", cls=listing("release"))
 def compare_releases(
     table: TableFile,
     epsilon: Annotated[str, typer.Option(metavar="E,E", help="One or more epsilons.")],
     methods: Annotated[
         str,
         typer.Option(
-            metavar="a,b", help="By name, with options as in set-union:form=weighted; or auto."
+            metavar="a,b",
+            help="By name, with options as in set-union:form=weighted; or auto.",
+            autocompletion=names_of("release"),
         ),
     ] = "auto",
     delta: Delta = "1e-6",

@@ -71,8 +71,11 @@ def _places(source: str, alone: bool) -> Sequence[Any]:
 def _settled(source: str) -> str:
     """A source however its path is written, through links; of a URL what names the file."""
     from sottovoce.protocol.report_places import shown
+    from sottovoce.store.urls import SqliteAddress
 
-    parts = urlsplit(source) if source.startswith(("file://", "sqlite://")) else None
+    if source.startswith("sqlite://"):
+        return str(SqliteAddress.parse(source).path.resolve())
+    parts = urlsplit(source) if source.startswith("file://") else None
     if parts is None and "://" in source:
         return unquote(shown(source))
     return str(Path(source if parts is None else unquote(parts.path)).resolve())

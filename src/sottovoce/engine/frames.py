@@ -70,7 +70,7 @@ class FramePart:
             if rows >= STREAM_BATCH:
                 yield self._reports(held)
                 held, rows = [], 0
-        if held:
+        if rows:  # a batch may be empty
             yield self._reports(held)
 
     def _reports(self, batches: list[Any]) -> Reports:

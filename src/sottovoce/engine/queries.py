@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sottovoce.questions.queries.sql.answer import QueryAnswer
 
 MAX_COUNTED_ROWS = 1 << 20  # different rows of a query's public columns, which travel to workers
-CHUNK_BYTES = 1 << 19  # of counted rows in one piece
+COUNTED_PIECE_BYTES = 1 << 19  # of counted rows in one piece
 TIMES, WEIGHT = " times", " weight"  # names that no attribute has
 # a weight in limbs: below 2^52 in all, and sums of their products stay within 64 bits, since
 # weights in fixed point add up to 2^49 at most
@@ -105,7 +105,7 @@ class CountRowsTask:
             columns[TIMES] = pa.array(np.ones(len(reports), np.int64))
             found = [counted(self.names, [*found, pa.table(columns)])]
         for table in found:
-            step = max(1, int(CHUNK_BYTES * len(table) / max(1, table.nbytes)))
+            step = max(1, int(COUNTED_PIECE_BYTES * len(table) / max(1, table.nbytes)))
             for start in range(0, len(table), step):
                 yield Piece(start, _packed(table.slice(start, step)))
 
@@ -159,37 +159,47 @@ class SquaresTask:
 
 
 class _RowFinder:
-    """Where rows of public values stand in a list of them."""
+    """Where rows of public values stand in a list of them, each of which is there once."""
 
     def __init__(self, names: Sequence[str], table: Any) -> None:
         pa = imported("pyarrow")
 
-        # the different values of each column
-        self._known = [(name, table.column(name).unique()) for name in names]
-        columns = {name: table.column(name) for name in names}
-        self._rows = pa.array(self._codes(columns, len(table)))
+        # of each column its different values, and which codes listed rows have up to it: these
+        # are numbered anew, since a product of the sizes of all columns does not fit 64 bits
+        self._known: list[tuple[str, Any, Any]] = []
+        codes = np.zeros(len(table), np.int64)
+        for name in names:
+            values = table.column(name).unique()
+            joined = _joined_codes(codes, table.column(name), values)
+            listed, codes = np.unique(joined, return_inverse=True)
+            self._known.append((name, values, pa.array(listed)))
+        self._rows = np.empty(len(table), np.int64)  # of each code
+        self._rows[codes] = np.arange(len(table))
 
     def places(self, reports: Reports) -> Integers:
         """The row of each report; -1 if it is not listed."""
         pa = imported("pyarrow")
 
-        columns = {name: pa.array(reports.public[name].values) for name, _ in self._known}
-        codes = pa.array(self._codes(columns, len(reports)))
-        places = imported("pyarrow.compute").index_in(codes, value_set=self._rows)
-        found: Integers = np.asarray(places.fill_null(-1)).astype(np.int64)
+        codes = np.zeros(len(reports), np.int64)
+        for name, values, listed in self._known:
+            joined = _joined_codes(codes, pa.array(reports.public[name].values), values)
+            codes = _places_of(pa.array(joined), listed)
+        found: Integers = np.where(codes >= 0, self._rows[codes], -1)
         return found
 
-    def _codes(self, columns: dict[str, Any], rows: int) -> Integers:
-        """A number for each row of listed values; -1 if a value is in no listed row."""
-        compute = imported("pyarrow.compute")
 
-        codes = np.zeros(rows, np.int64)
-        for name, values in self._known:
-            column = compute.index_in(columns[name], value_set=values).fill_null(-1)
-            own = np.asarray(column).astype(np.int64)
-            is_known = (codes >= 0) & (own >= 0)
-            codes = np.where(is_known, codes * len(values) + own, -1)
-        return codes
+def _joined_codes(codes: Integers, column: Any, values: Any) -> Integers:
+    """A number for each code beside a value; -1 if either is not listed."""
+    own = _places_of(column, values)
+    joined: Integers = np.where((codes >= 0) & (own >= 0), codes * len(values) + own, -1)
+    return joined
+
+
+def _places_of(column: Any, values: Any) -> Integers:
+    """The place of each cell among some values; -1 if it is none of them."""
+    found = imported("pyarrow.compute").index_in(column, value_set=values).fill_null(-1)
+    places: Integers = np.asarray(found).astype(np.int64)
+    return places
 
 
 def counted(names: Sequence[str], tables: Sequence[Any]) -> Any:

@@ -26,6 +26,7 @@ from sottovoce.measure.populations import (
     read_arrow,
 )
 from sottovoce.schema import Attribute, Boolean, Categorical, Items, Label, Ordinal, Schema
+from sottovoce.schema.missing import with_missing
 
 BINS = 8  # of a column of many numbers
 MOST_VALUES = 16  # different values that are listed one by one; of texts the rarer ones are merged
@@ -33,6 +34,7 @@ FEW_PEOPLE = 64  # of fewer nobody can say whether a column is an id
 LEAST_UNSHARED = 4  # so many people of whom no two have the same text
 ID_SHARE = 2  # a text is one if more than one of so many people has a value of her own
 NO_ANSWER = "no answer"
+NO_EDGES: Mapping[str, Sequence[int]] = {}
 
 CAUTION = (
     "A schema that was made from data tells something about these people: which values occur,",
@@ -90,6 +92,7 @@ class Proposal:
         lines = [
             f"# Proposed from {_comment(self.source)}: {self.people:,} people. Read it over.",
             *(f"# {line}" for line in CAUTION),
+            '# What people read: title = "...", [texts], and question = "..." beside an attribute.',
             "",
             f"epsilon = {epsilon}",
             f"people = {self.people}",
@@ -116,6 +119,7 @@ def propose(
     *,
     bins: int = BINS,
     values: int = MOST_VALUES,
+    edges: Mapping[str, Sequence[int]] = NO_EDGES,
     columns: Sequence[str] | None = None,
     ignored: Sequence[str] = (),
     separator: str | None = None,
@@ -127,6 +131,8 @@ def propose(
         bins: at most so many bins for a column of many different numbers, with about as many
             people in each.
         values: at most so many values of a column of texts; the rarer ones are one together.
+        edges: by a column of numbers the smallest number of each of its bins, in place of bins of
+            about as many people.
         columns: which of the file's; all of them by default.
         ignored: columns to leave alone.
         separator: of a CSV file's columns; by default the one that its header has most.
@@ -134,7 +140,7 @@ def propose(
     whole("bins", bins, 2, MOST_TEXTS)
     whole("values", values, 2, MOST_TEXTS)
     table = read_arrow(path, as_text=False, separator=separator)
-    for parameter, names in (("columns", columns or ()), ("ignore", ignored)):
+    for parameter, names in (("columns", columns or ()), ("ignore", ignored), ("edges", edges)):
         for name in names:
             if name not in table.column_names:
                 raise InvalidInput(
@@ -144,15 +150,19 @@ def propose(
     wanted = [name for name in columns or table.column_names if name not in ignored]
     if not table.num_rows:
         raise InvalidInput(f"table ({path}): there must be at least one row")
-    found = [_proposed(name, table, bins, values) for name in wanted]
+    found = [_proposed(name, table, bins, values, edges.get(name)) for name in wanted]
     if all(each.attribute is None for each in found):
         reasons = "; ".join(f"{each.name}: {each.note}" for each in found) or "it has none"
         raise InvalidInput(f"table ({path}): no column can be asked about: {reasons}")
     return Proposal(path.name, table.num_rows, tuple(found))
 
 
-def _proposed(name: str, table: Any, bins: int, values: int) -> ProposedColumn:
+def _proposed(
+    name: str, table: Any, bins: int, values: int, edges: Sequence[int] | None
+) -> ProposedColumn:
     """What a column is taken for; a name that no attribute may have leaves it out."""
+    if edges is not None:
+        return _chosen_bins(name, table[name], edges)
     try:
         found = _column(name, table, bins, values)
         if found.attribute is not None:
@@ -300,6 +310,30 @@ def _numbers(
     if len(starts) < 2:
         starts.append(high)
     return ProposedColumn(name, Ordinal(low, high, bins=starts), note)
+
+
+def _chosen_bins(name: str, column: Any, edges: Sequence[int]) -> ProposedColumn:
+    """A column of numbers in bins that start where they were told to."""
+    pa = imported("pyarrow")
+
+    if not _is_number(pa, column.type):
+        raise InvalidInput(f"edges: column {name!r} must hold numbers")
+    numbers = np.asarray(column.cast(pa.float64()).to_numpy(), dtype=float)
+    held = np.floor(numbers[~np.isnan(numbers)])
+    if not held.size:
+        raise InvalidInput(f"edges: column {name!r} must hold numbers")
+    below = int((held < edges[0]).sum())
+    if below:
+        raise InvalidInput(f"edges: {below:,} numbers of {name!r} lie below {edges[0]}")
+    try:
+        attribute = Ordinal(edges[0], max(int(held.max()), edges[-1]), bins=list(edges))
+    except InvalidInput as wrong:
+        raise InvalidInput(f"edges of {name!r}: {wrong}") from None
+    missing = len(numbers) - held.size
+    if not missing:
+        return ProposedColumn(name, attribute)
+    silent = edges[0] - 1
+    return ProposedColumn(name, with_missing(attribute, silent), _lacking(missing, str(silent)))
 
 
 def _alone(counts: NDArray[Any]) -> str:

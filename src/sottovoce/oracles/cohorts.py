@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 MAX_HASH_COHORTS = 8192
 MAX_DECODED_CANDIDATES = 4096  # that are decoded at once: it takes a matrix of them
 MOST_BUCKETS = 1 << 16
-DECODERS = ("least-squares", "nnls", "lasso")
+DECODER_LINES = {  # what each decoder is, and its source
+    "least-squares": ("unbiased, the usual one", "ours"),
+    "nnls": ("never negative", "erlingsson2014rappor"),
+    "lasso": ("never negative, and sparse", "erlingsson2014rappor"),
+}
+DECODERS = tuple(DECODER_LINES)
 LARGEST_CLOSED = 4096  # a closed alphabet is permuted on the device, so it stays small
 
 
@@ -46,6 +51,10 @@ class CohortOracle(SummedOracle):
     hashes: int
     salt: int
     alphabet: str
+
+    def from_support(self, support: Integers, people: int) -> Floats:
+        """Refused: cells of all cohorts are decoded together."""
+        raise InvalidInput(f"{self.names[0]} estimates from more than the support of its values")
 
     @staticmethod
     def _shape(

@@ -55,11 +55,9 @@ class Estimator(Shape):
             values: codes that were checked; None for all.
         """
 
+    @abstractmethod
     def from_support(self, support: Integers, people: int) -> Floats:
         """Unbiased frequencies from how many of ``people`` reports support each value."""
-        raise NotImplementedError(
-            f"{self.names[0]} estimates from more than the support of its values"
-        )
 
     def estimate_support(self, support: Integers, people: int) -> tuple[Floats, Floats]:
         """Unbiased frequencies of the values whose support is given, and the variances of their

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.postprocessing.baseline import base_cut, base_pos
@@ -21,6 +21,14 @@ from sottovoce.postprocessing.likelihood import (
 from sottovoce.postprocessing.power import power, power_ns
 from sottovoce.postprocessing.simplex import norm, norm_cut, norm_mul, norm_sub
 from sottovoce.results.estimate import Estimate, Floats, Table
+
+
+class RepairOptions(TypedDict, total=False):
+    """The options of all ways to repair a table, each with the type that it takes."""
+
+    alpha: float  # base-cut: how many values that nobody holds pass it, about
+    iterations: int  # em: at most
+    tolerance: float  # em: the change of a value below which it ends
 
 
 @dataclass(frozen=True)
@@ -129,14 +137,16 @@ def find(name: str) -> tuple[str, Repair]:
 
 
 @overload
-def postprocess(estimate: Estimate, method: str, **options: Any) -> Estimate: ...
+def postprocess(estimate: Estimate, method: str, **options: Unpack[RepairOptions]) -> Estimate: ...
 
 
 @overload
-def postprocess(estimate: Table, method: str, **options: Any) -> Table: ...
+def postprocess(estimate: Table, method: str, **options: Unpack[RepairOptions]) -> Table: ...
 
 
-def postprocess(estimate: Estimate | Table, method: str, **options: Any) -> Estimate | Table:
+def postprocess(
+    estimate: Estimate | Table, method: str, **options: Unpack[RepairOptions]
+) -> Estimate | Table:
     """Repair a table, or every table of an estimate, by the named method, and mark it.
 
     Methods that make sums one assume that the table lists every value. Standard errors and ``bias``
@@ -149,7 +159,7 @@ def postprocess(estimate: Estimate | Table, method: str, **options: Any) -> Esti
     Args:
         estimate: a table, or an estimate with several.
         method: its name, such as ``norm-sub``.
-        **options: of the method.
+        **options: of the method: ``alpha`` of base-cut, ``iterations`` and ``tolerance`` of em.
 
     >>> import numpy as np
     >>> from sottovoce.oracles import Noise
@@ -160,16 +170,17 @@ def postprocess(estimate: Estimate | Table, method: str, **options: Any) -> Esti
     ([0.8, 0.2, 0.0], 'norm-sub', False)
     """
     name, chosen = find(method)
-    for option in options:
+    given: dict[str, Any] = {**options}
+    for option in given:
         if option not in chosen.options:
             allowed = ", ".join(chosen.options) or "it has none"
             raise InvalidInput(f"option {option!r} is not one of {name}'s ({allowed})")
     if isinstance(estimate, Estimate):
         return replace(
             estimate,
-            tables={key: _repaired(table, name, options) for key, table in estimate.tables.items()},
+            tables={key: _repaired(table, name, given) for key, table in estimate.tables.items()},
         )
-    return _repaired(estimate, name, options)
+    return _repaired(estimate, name, given)
 
 
 def _repaired(table: Table, name: str, options: dict[str, Any]) -> Table:

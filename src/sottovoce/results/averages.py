@@ -22,6 +22,7 @@ from sottovoce.results.groups import (
 from sottovoce.schema.attribute import Attribute, Single
 
 if TYPE_CHECKING:
+    from sottovoce.results.cells import Floats
     from sottovoce.results.group_answers import Group
     from sottovoce.results.groups import Marginal
 
@@ -141,58 +142,84 @@ def _group_sums(
     return sums, [spans[place] for place in kept]
 
 
-def _ends_of(spans: Spans, sums: GroupSums) -> tuple[Any, Any]:
-    """The smallest and the largest number of each value, (values,) each."""
-    if len(spans) != len(sums.values):
-        raise InvalidInput("attribute: the table does not list all its values")
-    low, high = np.array(spans, dtype=float).T
-    return low, high
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """What an average is of: each number's share in a group, and its smallest and largest value.
+
+    Attributes:
+        sums: the shares, (values,).
+        low: the smallest number of each value, (values,).
+        high: the largest.
+    """
+
+    attribute: str
+    group: Group
+    sums: GroupSums
+    low: Floats
+    high: Floats
+    without: float | None  # whoever said so is left out
+
+    @classmethod
+    def of(
+        cls, marginal: Marginal, attribute: str, spans: Spans, group: Group, without: int | None
+    ) -> _Answers:
+        """Those of a group, or of everybody; ``without`` is the place of a value left out."""
+        left_out = None if without is None else spans[without][0]
+        sums, spans = _group_sums(marginal, attribute, spans, group, without)
+        if len(spans) != len(sums.values):
+            raise InvalidInput("attribute: the table does not list all its values")
+        low, high = np.array(spans, dtype=float).T
+        return cls(attribute, group, sums, low, high, left_out)
+
+    def average(
+        self, kind: str, value: float, std_error: float, ends: Ends, even_ends: Ends | None = None
+    ) -> Average:
+        """An average of these people."""
+        return Average(
+            kind,
+            self.attribute,
+            self.group,
+            value,
+            std_error,
+            ends,
+            self.sums.people,
+            even_ends,
+            self.sums.is_bound,
+            self.without,
+        )
 
 
 def mean_of(
     marginal: Marginal, attribute: str, spans: Spans, group: Group, without: int | None = None
 ) -> Average:
     """The mean of an attribute's numbers, see :meth:`Estimate.mean`."""
-    left_out = None if without is None else spans[without][0]
-    sums, spans = _group_sums(marginal, attribute, spans, group, without)
-    low, high = _ends_of(spans, sums)
-    middle = sums.ratio((low + high) / 2)
-    lowest, highest = sums.ratio(low), sums.ratio(high)
+    told = _Answers.of(marginal, attribute, spans, group, without)
+    low, high = told.low, told.high
+    middle = told.sums.ratio((low + high) / 2)
+    lowest, highest = told.sums.ratio(low), told.sums.ratio(high)
 
     def ends(level: float) -> tuple[float, float]:
         # wherever in their bins people are; no mean lies outside all numbers
         bottom, top = lowest.interval(level)[0], highest.interval(level)[1]
         return max(bottom, float(low.min())), min(top, float(high.max()))
 
-    return Average(
-        "mean",
-        attribute,
-        group,
-        middle.value,
-        middle.std_error,
-        ends,
-        sums.people,
-        middle.interval if (low < high).any() else None,
-        sums.is_bound,
-        left_out,
-    )
+    even_ends = middle.interval if (low < high).any() else None
+    return told.average("mean", middle.value, middle.std_error, ends, even_ends)
 
 
 def median_of(
     marginal: Marginal, attribute: str, spans: Spans, group: Group, without: int | None = None
 ) -> Average:
     """The median of an attribute's numbers, see :meth:`Estimate.median`."""
-    left_out = None if without is None else spans[without][0]
-    sums, spans = _group_sums(marginal, attribute, spans, group, without)
-    low, high = _ends_of(spans, sums)
-    order = np.argsort(low, kind="stable")
-    low, high = low[order], high[order]
+    told = _Answers.of(marginal, attribute, spans, group, without)
+    order = np.argsort(told.low, kind="stable")
+    low, high = told.low[order], told.high[order]
     # the share of the people up to each value, (values,)
     below = []
     for place in range(len(order)):
         weights = np.zeros(len(order))
         weights[order[: place + 1]] = 1.0
-        below.append(sums.ratio(weights))
+        below.append(told.sums.ratio(weights))
     shares = np.array([ratio.value for ratio in below])
     place = int(np.argmax(shares >= HALF)) if (shares >= HALF).any() else len(shares) - 1
 
@@ -206,18 +233,9 @@ def median_of(
         return float(low[first]), float(high[last])
 
     bottom, top = ends(0.95)
-    return Average(
-        "median",
-        attribute,
-        group,
-        _inside(low[place], high[place], shares, place),
-        (top - bottom) / (2 * quantile(0.95)),
-        ends,
-        sums.people,
-        None,
-        sums.is_bound,
-        left_out,
-    )
+    std_error = (top - bottom) / (2 * quantile(0.95))
+    value = _inside(low[place], high[place], shares, place)
+    return told.average("median", value, std_error, ends)
 
 
 def _inside(low: float, high: float, shares: Any, place: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ Group = Mapping[str, Any]  # by attribute the value, or the list of values, of w
 EVERYBODY: Group = {}
 
 
-class GroupAnswers:
+class GroupAnswers(ABC):
     """Questions about groups, which every estimate takes whose tables hold them.
 
     Throughout:
@@ -26,9 +27,9 @@ class GroupAnswers:
 
     schema: Schema | None
 
+    @abstractmethod
     def marginal(self, *attributes: str) -> Table:
         """The table of these attributes."""
-        raise NotImplementedError
 
     def within(self, attribute: str, group: Group) -> Table:
         """The shares of an attribute's values among the people of a group.

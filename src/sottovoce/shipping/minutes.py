@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from threading import local
 
 import numpy as np
 
@@ -106,6 +107,7 @@ class _FoldRun:
             kept = datetime.fromtimestamp(now, UTC) - timedelta(days=forget_days)
             self._last_kept = kept.strftime("%Y-%m-%d")
         self._damaged: list[str] = []
+        self._held = local()  # an aggregate in each thread
 
     def run(self) -> Folded:
         late = self._clear_finished_days()
@@ -189,11 +191,16 @@ class _FoldRun:
         if chosen.is_kept is not None:
             reports = reports[chosen.is_kept]
         total = MinuteTotal.of(minute, [segment for segment, _, _ in good])
-        self._put(
-            total.name,
-            PartTotal(Aggregate(self._plan).add(reports), chosen.duplicates, chosen.conflicts),
-        )
+        heard = self._cleared().add(reports)
+        self._put(total.name, PartTotal(heard, chosen.duplicates, chosen.conflicts))
         return total
+
+    def _cleared(self) -> Aggregate:
+        """An aggregate of nobody: this thread's, whose memory serves all of its minutes."""
+        held = getattr(self._held, "aggregate", None)
+        if held is None:
+            held = self._held.aggregate = Aggregate(self._plan)
+        return held.clear()
 
     def _read(self, segment: Segment) -> tuple[Ids, Reports]:
         """The reports of a segment that is as it was shipped, and that its plan can have."""

@@ -108,5 +108,7 @@ def margin_in(name: str, typed: str) -> dict[str, str]:
                 f"shares of {name!r} must be written value: share, with commas between, such as "
                 "NY: 0.5, WA: 50%"
             )
+        if label.strip() in shares:
+            raise InvalidInput(f"shares of {name!r} must name {label.strip()!r} once")
         shares[label.strip()] = repr(number)
     return shares

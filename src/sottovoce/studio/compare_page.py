@@ -92,9 +92,9 @@ def routes(studio: Studio) -> list[Route]:
         if not names:
             raise InvalidInput("choose at least one attribute")
         earlier = studio.service.survey(request.query_params.get("before", ""))
-        for of in (survey.plan, earlier.plan):
-            check_known(names, of)
-        studio.service.check_table(survey, names)
+        for each in (survey, earlier):
+            check_known(names, each.plan)
+            studio.service.check_table(each, names)
         if earlier.plan.id == survey.plan.id:
             raise InvalidInput(SAME_SURVEY)
         snapshot = studio.service.snapshot(earlier)

@@ -153,11 +153,7 @@ class Draft:
 
     def body(self) -> dict[str, Any]:
         """The survey that it describes, as ``surveys.Survey.parse`` reads it, without its texts."""
-        rows = [
-            row
-            for row in self.rows
-            if row != Row(kind=row.kind, missing=row.missing, sent=row.sent)
-        ]
+        rows = [row for row in self.rows if not row.is_empty]
         if not rows:
             raise InvalidInput("attributes: give at least one a name")
         if len(rows) > MAX_FORM_ATTRIBUTES:

@@ -43,6 +43,22 @@ class GridEvidence:
     ask: int = 0
 
 
+def crowd_worth(evidence: Sequence[GridEvidence]) -> float:
+    """As how many equal people all who answered are worth together: W^2 / sum w^2.
+
+    >>> edges = (np.array([0, 1]),)
+    >>> grids = [
+    ...     GridEvidence((0,), edges, np.ones(1), 0.0, 0.0, people, part=0.5, cohort=cohort)
+    ...     for cohort, people in enumerate((100.0, 1.0))
+    ... ]
+    >>> round(crowd_worth(grids), 2)  # one person has half of the weight
+    3.96
+    """
+    cohorts = {grid.cohort: grid for grid in evidence}.values()
+    # sum w^2 / W^2 of all  =  sum over cohorts of  (W_g / W)^2 / people
+    return 1.0 / sum(grid.part**2 / grid.people for grid in cohorts)
+
+
 def evidence_of(
     aggregate: Aggregate, names: Sequence[str], squares: Floats | None = None
 ) -> list[GridEvidence]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sottovoce.ground.extras import imported
 from sottovoce.kernels.curvature import cell_products
 from sottovoce.questions.marginals.models.threads import one_thread
-from sottovoce.questions.queries.evidence import Floats, GridEvidence
+from sottovoce.questions.queries.evidence import Floats, GridEvidence, crowd_worth
 from sottovoce.questions.queries.models.cells import CellErrors, GridCells, cells_of
 
 
@@ -150,9 +150,15 @@ class UnbiasedLine:
         self.size = size
         self.people = sum(grid.people for grid in evidence)
         self.cohorts = tuple((grid.cohort, grid.ask) for grid in evidence if axis in grid.axes)
+        self._errors: CellErrors = self.cells
         self._squares: LeastSquares
         if like is not None and like.cohorts == self.cohorts:
             self._squares = like._squares
+            # of a weight: which cohort drew those who hold much of it was chance, so that the
+            # cohorts that did not are as far from the crowd as those that did
+            self.people = crowd_worth(evidence)
+            asked = like.cells.people * (self.people / like.people)
+            self._errors = replace(self.cells, people=asked)
         else:
             self._squares = LeastSquares(self.cells, size)
         self._frequencies = frequencies
@@ -176,7 +182,7 @@ class UnbiasedLine:
         values = self.cells.values @ linear.pulls + linear.constants
         held = self.cells.shares(self.frequencies)
         crowd = crowd_covariance(self.frequencies, selections)
-        return values, linear_covariance(self.cells, held, linear.pulls, crowd, self.people)
+        return values, linear_covariance(self._errors, held, linear.pulls, crowd, self.people)
 
     def covariance(self, selections: Floats) -> Floats:
         """The covariance of errors of weighted sums, (sums, sums), of weights (size, sums)."""

@@ -4,7 +4,7 @@ No grid of two dimensions tells all combinations of codes apart, so that no answ
 most of what a fit is off by is that its prior draws it to independent dimensions. Here the same
 cells are fitted once more, to first order around the fit, with logits that may deviate from it by
 WIDE_SCALE: what reports tell is then told by them alone. What they do not tell is left as it was
-fitted, and counted to be off by USUAL_SCALE.
+fitted, and counted to be off by UNTOLD_SCALE.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from sottovoce.ground.extras import imported
 from sottovoce.kernels import curvature
 from sottovoce.questions.marginals.models.threads import one_thread
-from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers
+from sottovoce.questions.queries.evidence import Floats, GridEvidence, Integers, crowd_worth
 from sottovoce.questions.queries.fitted import Joint
 from sottovoce.questions.queries.models.planes import (
     Halving,
@@ -32,12 +32,13 @@ WIDE_BLOCKS = 32  # parts of each axis at most: each block has an unknown of its
 # of a logit's deviation from the fit, usually 0.3 to 3: of 4, 8 and 16, on all twelve sources of
 # two dimensions, the one whose intervals held most often; judged then by other crowds
 WIDE_SCALE = 16.0
-USUAL_SCALE = 2.0  # of a logit's deviation where reports do not tell it: errors allow for so much
+UNTOLD_SCALE = 2.0  # of a logit's deviation where reports do not tell it: errors allow for so much
 # of the masses around which it is fitted: what the fit takes for empty may move
 PRODUCT_PART = 0.1
 EVEN_PART = 0.01  # also where an axis has next to nothing
-# within a part of an axis blocks are taken for products; the logarithm of a code's share strays
-CODE_SCALE = 0.2
+# within a part of an axis blocks are taken for products; the logarithm of a code's share strays by
+CODE_SCALE = 0.1  # for each code of the part, and by no more than
+MAX_CODE_SCALE = 1.0
 SMALLEST_BLOCK_SHARE = 1e-12
 SMALLEST_CUT = 1e-9  # of a weight from its part's mean
 
@@ -73,7 +74,7 @@ class WidePlane:
         summed = _joined(table, [1 << halving.depths for halving in self._halvings])
         self._masses = summed[tree.rows, tree.columns]  # g, (blocks,)
         rectangles, cells = rectangles_of(evidence, axes, sizes)
-        self._axes, self._people = axes, float(cells.people.sum())
+        self._axes, self._worth = axes, crowd_worth(evidence)
         self._cohorts = _cohorts(evidence)
         inside = [
             _parts_inside(rectangles[:, 2 * axis : 2 * axis + 2], frequencies, halving)
@@ -126,7 +127,7 @@ class WidePlane:
         summed = _joined(table, [1 << halving.depths for halving in self._halvings])
         found._masses = summed[self._rows, self._columns]
         found._logits = found._deviations(cells.values)
-        found._spread = self._people / float(cells.people.sum())
+        found._spread = self._worth / crowd_worth(evidence)
         return found
 
     def _solved(self, right: Floats) -> Floats:
@@ -135,69 +136,63 @@ class WidePlane:
 
     def joint(self, selections: Sequence[tuple[Floats, Floats]]) -> Joint:
         """The shares of some selections, by weights of the codes of both axes."""
-        chosen = np.stack(
-            [
-                self._means(0, x)[self._rows] * self._means(1, y)[self._columns]
-                for x, y in selections
-            ],
-            axis=1,
-        )  # (blocks, selections)
+        weights = [np.stack([each[axis] for each in selections]) for axis in (0, 1)]
+        means = [self._means(axis, each) for axis, each in enumerate(weights)]
+        chosen = means[0][self._rows] * means[1][self._columns]  # (blocks, selections)
         with one_thread():
             pulls = self._slopes @ chosen  # P, (logits, selections)
             values = self._masses @ chosen + self._logits @ pulls
             solved = self._solved(pulls)  # Q = M^-1 P,  M = L' A' V^-1 A L + 1 / s^2
             # noise  Q' (M - 1 / s^2) Q,  and of logits t that are drawn to 0 by 1 / s^2
-            # Q' E[t t'] Q / s^4  =  u^2 Q' Q / s^4;  Q' Q = P' M^-1 Q
-            untold = 1.0 / WIDE_SCALE**2 - USUAL_SCALE**2 / WIDE_SCALE**4
-            covariance = self._spread * pulls.T @ (solved - untold * self._solved(solved))
-            covariance += self._inside(selections)
+            # Q' E[t t'] Q / s^4  =  u^2 Q' Q / s^4
+            untold = 1.0 / WIDE_SCALE**2 - UNTOLD_SCALE**2 / WIDE_SCALE**4
+            covariance = self._spread * (pulls.T @ solved - untold * solved.T @ solved)
+            covariance += self._inside(weights, means)
         return Joint(values, (covariance + covariance.T) / 2)
 
-    def _inside(self, selections: Sequence[tuple[Floats, Floats]]) -> Floats:
+    def _inside(self, weights: Sequence[Floats], means: Sequence[Floats]) -> Floats:
         """What sums err by because blocks are no products inside, (selections, selections).
 
-        A code k of a part that holds the share f of the part strays by e_k in its logarithm, in
-        each block by itself:  sum over blocks and codes of (m f_k (w_k - mean w))^2 Var[e].
+        A code k that holds the share f_k of its part strays by s_k in its logarithm, in each block
+        by itself:  sum over blocks and codes of (m f_k (w_k - mean w) s_k)^2.
+
+        Args:
+            weights: Of the codes of both axes, (selections, codes).
+            means: Of each part of both axes, (parts, selections).
         """
-        shape = tuple(1 << halving.depths for halving in self._halvings)
-        table = np.zeros(shape)
+        table = np.zeros([1 << halving.depths for halving in self._halvings])
         table[self._rows, self._columns] = np.maximum(self._masses, 0.0)
-        found = np.zeros((len(selections), len(selections)))
+        count = len(weights[0])
+        found = np.zeros((count, count))
         for axis, masses in ((0, table), (1, table.T)):
-            pulls, parts = self._code_pulls(axis, [each[axis] for each in selections])
+            pulls, parts = self._code_pulls(axis, weights[axis].T, means[axis])
             if not pulls.size:
                 continue
-            others = np.stack(
-                [self._means(1 - axis, each[1 - axis]) for each in selections], axis=1
-            )
-            for place, weights in enumerate(others):  # of each part of the other axis
-                off = masses[parts, place, None] * pulls * weights  # (codes, selections)
+            for place, others in enumerate(means[1 - axis]):  # of each part of the other axis
+                off = masses[parts, place, None] * pulls * others  # (codes, selections)
                 found += off.T @ off
-        return CODE_SCALE**2 * found
+        return found
 
-    def _code_pulls(self, axis: int, selections: Sequence[Floats]) -> tuple[Floats, Integers]:
-        """f_k (w_k - mean w) of the codes of parts that some selection cuts, (codes, selections),
-        and the part of each such code.
+    def _code_pulls(self, axis: int, weights: Floats, means: Floats) -> tuple[Floats, Integers]:
+        """f_k (w_k - mean w) s_k of the codes of parts that some selection cuts, (codes,
+        selections), and the part of each such code.
         """
-        halving = self._halvings[axis]
+        halving, frequencies = self._halvings[axis], self._frequencies[axis]
         lengths = np.diff(halving.starts(halving.depths))
         parts = np.repeat(np.arange(lengths.size), lengths)  # (size,)
-        frequencies = self._frequencies[axis]
-        shares = frequencies / part_sums(frequencies, halving)[parts]
-        means = np.stack([self._means(axis, weights)[parts] for weights in selections], axis=1)
-        weights = np.stack(selections, axis=1)
-        is_cut = np.abs(weights - means).max(axis=1) > SMALLEST_CUT
-        pulls = shares[is_cut, None] * (weights[is_cut] - means[is_cut])
-        return pulls, parts[is_cut]
+        off = weights - means[parts]
+        is_cut = np.abs(off).max(axis=1) > SMALLEST_CUT
+        cut = parts[is_cut]
+        shares = frequencies[is_cut] / part_sums(frequencies, halving)[cut]
+        strays = np.minimum(CODE_SCALE * lengths[cut], MAX_CODE_SCALE)
+        return (shares * strays)[:, None] * off[is_cut], cut
 
     def _means(self, axis: int, weights: Floats) -> Floats:
-        """The mean weight in each part of an axis, (parts,)."""
+        """The mean weight in each part of an axis, (parts, selections), of (selections, codes)."""
         frequencies, halving = self._frequencies[axis], self._halvings[axis]
-        whole = part_sums(frequencies, halving)
-        found: Floats = part_sums(frequencies * weights, halving) / np.maximum(
-            whole, SMALLEST_BLOCK_SHARE
-        )
-        return found
+        whole = np.maximum(part_sums(frequencies, halving), SMALLEST_BLOCK_SHARE)
+        found: Floats = part_sums(frequencies * weights, halving) / whole
+        return found.T
 
 
 def _cohorts(evidence: Sequence[GridEvidence]) -> tuple[tuple[int, int], ...]:

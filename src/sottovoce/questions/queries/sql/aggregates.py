@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
 
 from sottovoce.questions.queries.sql.columns import QueryColumns, written
 from sottovoce.questions.queries.sql.spans import refused, span_of
@@ -173,9 +173,10 @@ def _refuse_more(function: exp.Expr, count: int, text: str) -> None:
     start, _ = span_of(function, text)
     depth, commas = 0, 0
     for token in sqlglot.tokenize(text[start:], dialect="duckdb"):
-        depth += (token.text == "(") - (token.text == ")")
-        commas += token.text == "," and depth == 1
-        if token.text == ")" and depth == 0:
+        kind = token.token_type  # a text in quotes may be a comma or a bracket, too
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        commas += kind == TokenType.COMMA and depth == 1
+        if kind == TokenType.R_PAREN and depth == 0:
             break
     if commas >= count:
         name = text[start:].partition("(")[0].strip().upper()
