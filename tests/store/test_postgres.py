@@ -129,7 +129,7 @@ def test_databases_that_cannot_be_a_store(cluster_url: str) -> None:
     open_store(cluster_url).close()
     with psycopg.connect(cluster_url, autocommit=True) as other:
         other.execute("UPDATE sottovoce_settings SET value = '7' WHERE name = 'version'")
-    with pytest.raises(InvalidInput, match="has version 7; this sottovoce reads version 3"):
+    with pytest.raises(InvalidInput, match="has version 7; this sottovoce reads version 4"):
         open_store(cluster_url)
 
 

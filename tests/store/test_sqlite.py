@@ -262,7 +262,7 @@ def test_files_that_are_something_else_are_refused_and_left_alone(path: Path) ->
     open_store(url).close()
     with sqlite3.connect(path) as other:
         other.execute("PRAGMA user_version = 7")
-    with pytest.raises(InvalidInput, match="has version 7; this sottovoce reads version 3"):
+    with pytest.raises(InvalidInput, match="has version 7; this sottovoce reads version 4"):
         open_store(url)
 
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import sottovoce as sv
 from sottovoce.api.surveys import Survey
 from sottovoce.audit import check_method, check_question
+from sottovoce.audit.laws import LawBroken
+from sottovoce.audit.method_laws import (
+    method_case,
+    unbiased_tables_are_right_on_average,
+    unbiased_tables_err_as_they_say,
+)
 from sottovoce.questions.marginals.methods import METHODS, every_method, method
 from sottovoce.questions.marginals.methods.outside import BROUGHT_METHODS
 from sottovoce.questions.outside import BROUGHT_QUESTIONS
@@ -187,6 +195,9 @@ def test_the_trials_method_is_whole(methods: Site) -> None:
     methods.install("star-whole", STAR.replace('"star"', '"star-whole"'), **{"star-whole": "Star"})
     found = check_method("star-whole", options={"centre": 1})
     assert found.passed, str(found)
+    for options, words in (({"center": 1}, "option 'center' is not one of"), ({"centre": 9}, "9")):
+        with pytest.raises(sv.InvalidInput, match=words):
+            check_method("star-whole", options=options)
 
 
 @pytest.mark.parametrize("mutant", METHOD_MUTANTS)
@@ -200,6 +211,17 @@ def test_a_broken_method_is_told_apart(methods: Site, mutant: str) -> None:
     found = check_method(name)
     broken = {check.law for check in found.laws if not check.passed}
     assert law in broken, str(found)
+
+
+def test_a_table_that_is_unbiased_by_chance_is_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = method_case("marg-ps")
+    fit = case.fit
+    monkeypatch.setattr(type(fit), "is_unbiased", lambda own, places: own is fit)
+    for law in (unbiased_tables_are_right_on_average, unbiased_tables_err_as_they_say):
+        with pytest.raises(LawBroken, match="unbiased of 0 of 48 crowds' reports"):
+            law(case)
 
 
 # -- questions
@@ -319,3 +341,28 @@ def test_a_broken_question_is_told_apart(questions: Site, mutant: str) -> None:
     found = check_question(survey(name))
     broken = [check.law for check in found.laws if not check.passed]
     assert any(law in each for each in broken), str(found)
+
+
+@pytest.mark.parametrize("mutant", ["the next value's share", "no report is looked at"])
+def test_answers_that_are_wrong_at_every_epsilon_are_told_apart(
+    mutant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"kind": "frequencies", "attributes": ["o"]}
+    right = check_question(Survey.parse(SURVEY | {"question": asked}))
+    assert right.passed, str(right)
+    estimate = sv.Frequencies.estimate
+
+    def wrong(question: sv.Frequencies, aggregate: sv.Aggregate, **how: Any) -> sv.Estimate:
+        found = estimate(question, aggregate, **how)
+        table = found.table
+        if mutant == "no report is looked at":
+            values, variances = np.full(len(table.values), 0.25), np.zeros(len(table.values))
+        else:
+            values, variances = np.roll(table.values, 1), np.roll(table.variances, 1)
+        changed = replace(table, values=values, variances=variances)
+        return replace(found, tables={table.attributes: changed})
+
+    monkeypatch.setattr(sv.Frequencies, "estimate", wrong)
+    found = check_question(Survey.parse(SURVEY | {"question": asked}))
+    broken = [check.law for check in found.laws if not check.passed]
+    assert broken == ["unbiased tables of attributes are right on average"]

@@ -16,7 +16,7 @@ from sottovoce.questions.queries.models.wide import (
     CODE_SCALE,
     EVEN_PART,
     PRODUCT_PART,
-    USUAL_SCALE,
+    UNTOLD_SCALE,
     WIDE_SCALE,
 )
 from tests.grid_crowds import Asked, hear, line_grids, shifted_edges
@@ -99,7 +99,7 @@ def test_answers_are_those_of_plain_matrices():
     wanted = masses + gain @ (heard - held @ masses)
     # masses deviate by u^2 L L', and as much of it is left as is not told; cells err by V
     untold = np.eye(SIZE**2) - gain @ held
-    left = untold @ (prior * (USUAL_SCALE / WIDE_SCALE) ** 2) @ untold.T
+    left = untold @ (prior * (UNTOLD_SCALE / WIDE_SCALE) ** 2) @ untold.T
     left += gain @ np.diag(1 / precisions) @ gain.T
     sums = np.stack([np.outer(x, y).ravel() for x, y in chosen], axis=1)
     assert found.values == pytest.approx(sums.T @ wanted, abs=1e-6)
@@ -130,14 +130,19 @@ def test_ranges_that_cut_a_part_err_by_what_is_inside():
     codes = np.arange(size)
     whole, cut = (codes < 32).astype(float), (codes < 31).astype(float)
     wide = table._wide(0, 1)
-    assert wide._inside([(whole, whole)]) == pytest.approx(0.0)
+
+    def inside(*selections: tuple[Floats, Floats]) -> Floats:
+        weights = [np.stack([each[axis] for each in selections]) for axis in (0, 1)]
+        return wide._inside(weights, [wide._means(axis, each) for axis, each in enumerate(weights)])
+
+    assert inside((whole, whole)) == pytest.approx(0.0)
     # one part of x is cut: its code that is left out errs in 16 blocks of y
-    found = wide._inside([(cut, whole)])
+    found = inside((cut, whole))
     block = 1 / 32**2
     shift = np.sqrt(2) * block * 0.25 * 2 * CODE_SCALE  # two codes of one half each
     assert found[0, 0] == pytest.approx(16 * shift**2, rel=0.05)
     # what one selection has too much, the rest of the part has too little
-    both = wide._inside([(cut, whole), (whole - cut, whole)])
+    both = inside((cut, whole), (whole - cut, whole))
     assert both == pytest.approx(found[0, 0] * np.array([[1, -1], [-1, 1]]))
 
 

@@ -1,4 +1,4 @@
-"""Tables to take away, and the report of a survey."""
+"""Tables to take away, one by one or all, and the report of a survey."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from sottovoce.studio import kept_estimates
 from sottovoce.studio.page_context import Studio
 from sottovoce.studio.watch_page import names_of
 
+WORKBOOK = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 TYPES = {
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
@@ -27,7 +28,7 @@ TYPES = {
 
 
 def routes(studio: Studio) -> list[Route]:
-    """Any table in any of the formats, and the report on one page."""
+    """Any table in any of the formats, all as Excel, and the report on one page."""
 
     def started(request: Request) -> tuple[Download, Future[Any]]:
         survey = studio.service.survey(request.path_params["id"])
@@ -56,6 +57,22 @@ def routes(studio: Studio) -> list[Route]:
         }
         return await run_in_threadpool(file_stream, made, "text/html; charset=utf-8", headers)
 
+    def listed(request: Request) -> tuple[Download, Future[Any]]:
+        survey = studio.service.survey(request.path_params["id"])
+        snapshot = checked(studio.service.snapshot(survey), survey.people)
+        text = survey.plan.to_json()
+        work = (kept_estimates.of_file, snapshot.file, kept_estimates.write_tables, text)
+        return studio.service.download(lambda out: studio.jobs.submit(*work, out))
+
+    async def tables(request: Request) -> Response:
+        made, writing = await run_in_threadpool(listed, request)
+        await finished(writing, ANSWER_SECONDS, made)
+        headers = {
+            "Content-Disposition": 'attachment; filename="tables.xlsx"',
+            "Cache-Control": "no-store",
+        }
+        return await run_in_threadpool(file_stream, made, WORKBOOK, headers)
+
     async def download(request: Request) -> Response:
         made, drawing = await run_in_threadpool(started, request)
         await finished(drawing, ANSWER_SECONDS, made)
@@ -71,6 +88,7 @@ def routes(studio: Studio) -> list[Route]:
 
     return [
         Route("/watch/{id:str}/report.html", studio.access.page(report), methods=["GET"]),
+        Route("/watch/{id:str}/tables.xlsx", studio.access.page(tables), methods=["GET"]),
         Route("/watch/{id:str}/table.{kind:str}", studio.access.page(download), methods=["GET"]),
     ]
 

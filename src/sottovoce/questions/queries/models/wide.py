@@ -136,70 +136,63 @@ class WidePlane:
 
     def joint(self, selections: Sequence[tuple[Floats, Floats]]) -> Joint:
         """The shares of some selections, by weights of the codes of both axes."""
-        chosen = np.stack(
-            [
-                self._means(0, x)[self._rows] * self._means(1, y)[self._columns]
-                for x, y in selections
-            ],
-            axis=1,
-        )  # (blocks, selections)
+        weights = [np.stack([each[axis] for each in selections]) for axis in (0, 1)]
+        means = [self._means(axis, each) for axis, each in enumerate(weights)]
+        chosen = means[0][self._rows] * means[1][self._columns]  # (blocks, selections)
         with one_thread():
             pulls = self._slopes @ chosen  # P, (logits, selections)
             values = self._masses @ chosen + self._logits @ pulls
             solved = self._solved(pulls)  # Q = M^-1 P,  M = L' A' V^-1 A L + 1 / s^2
             # noise  Q' (M - 1 / s^2) Q,  and of logits t that are drawn to 0 by 1 / s^2
-            # Q' E[t t'] Q / s^4  =  u^2 Q' Q / s^4;  Q' Q = P' M^-1 Q
+            # Q' E[t t'] Q / s^4  =  u^2 Q' Q / s^4
             untold = 1.0 / WIDE_SCALE**2 - UNTOLD_SCALE**2 / WIDE_SCALE**4
-            covariance = self._spread * pulls.T @ (solved - untold * self._solved(solved))
-            covariance += self._inside(selections)
+            covariance = self._spread * (pulls.T @ solved - untold * solved.T @ solved)
+            covariance += self._inside(weights, means)
         return Joint(values, (covariance + covariance.T) / 2)
 
-    def _inside(self, selections: Sequence[tuple[Floats, Floats]]) -> Floats:
+    def _inside(self, weights: Sequence[Floats], means: Sequence[Floats]) -> Floats:
         """What sums err by because blocks are no products inside, (selections, selections).
 
         A code k that holds the share f_k of its part strays by s_k in its logarithm, in each block
         by itself:  sum over blocks and codes of (m f_k (w_k - mean w) s_k)^2.
+
+        Args:
+            weights: Of the codes of both axes, (selections, codes).
+            means: Of each part of both axes, (parts, selections).
         """
-        shape = tuple(1 << halving.depths for halving in self._halvings)
-        table = np.zeros(shape)
+        table = np.zeros([1 << halving.depths for halving in self._halvings])
         table[self._rows, self._columns] = np.maximum(self._masses, 0.0)
-        found = np.zeros((len(selections), len(selections)))
+        count = len(weights[0])
+        found = np.zeros((count, count))
         for axis, masses in ((0, table), (1, table.T)):
-            pulls, parts = self._code_pulls(axis, [each[axis] for each in selections])
+            pulls, parts = self._code_pulls(axis, weights[axis].T, means[axis])
             if not pulls.size:
                 continue
-            others = np.stack(
-                [self._means(1 - axis, each[1 - axis]) for each in selections], axis=1
-            )
-            for place, weights in enumerate(others):  # of each part of the other axis
-                off = masses[parts, place, None] * pulls * weights  # (codes, selections)
+            for place, others in enumerate(means[1 - axis]):  # of each part of the other axis
+                off = masses[parts, place, None] * pulls * others  # (codes, selections)
                 found += off.T @ off
         return found
 
-    def _code_pulls(self, axis: int, selections: Sequence[Floats]) -> tuple[Floats, Integers]:
+    def _code_pulls(self, axis: int, weights: Floats, means: Floats) -> tuple[Floats, Integers]:
         """f_k (w_k - mean w) s_k of the codes of parts that some selection cuts, (codes,
         selections), and the part of each such code.
         """
-        halving = self._halvings[axis]
+        halving, frequencies = self._halvings[axis], self._frequencies[axis]
         lengths = np.diff(halving.starts(halving.depths))
         parts = np.repeat(np.arange(lengths.size), lengths)  # (size,)
-        frequencies = self._frequencies[axis]
-        shares = frequencies / part_sums(frequencies, halving)[parts]
-        means = np.stack([self._means(axis, weights)[parts] for weights in selections], axis=1)
-        weights = np.stack(selections, axis=1)
-        is_cut = np.abs(weights - means).max(axis=1) > SMALLEST_CUT
-        strays = np.minimum(CODE_SCALE * lengths[parts], MAX_CODE_SCALE)
-        pulls = (shares * strays)[is_cut, None] * (weights[is_cut] - means[is_cut])
-        return pulls, parts[is_cut]
+        off = weights - means[parts]
+        is_cut = np.abs(off).max(axis=1) > SMALLEST_CUT
+        cut = parts[is_cut]
+        shares = frequencies[is_cut] / part_sums(frequencies, halving)[cut]
+        strays = np.minimum(CODE_SCALE * lengths[cut], MAX_CODE_SCALE)
+        return (shares * strays)[:, None] * off[is_cut], cut
 
     def _means(self, axis: int, weights: Floats) -> Floats:
-        """The mean weight in each part of an axis, (parts,)."""
+        """The mean weight in each part of an axis, (parts, selections), of (selections, codes)."""
         frequencies, halving = self._frequencies[axis], self._halvings[axis]
-        whole = part_sums(frequencies, halving)
-        found: Floats = part_sums(frequencies * weights, halving) / np.maximum(
-            whole, SMALLEST_BLOCK_SHARE
-        )
-        return found
+        whole = np.maximum(part_sums(frequencies, halving), SMALLEST_BLOCK_SHARE)
+        found: Floats = part_sums(frequencies * weights, halving) / whole
+        return found.T
 
 
 def _cohorts(evidence: Sequence[GridEvidence]) -> tuple[tuple[int, int], ...]:
