@@ -195,6 +195,9 @@ def test_the_trials_method_is_whole(methods: Site) -> None:
     methods.install("star-whole", STAR.replace('"star"', '"star-whole"'), **{"star-whole": "Star"})
     found = check_method("star-whole", options={"centre": 1})
     assert found.passed, str(found)
+    for options, words in (({"center": 1}, "option 'center' is not one of"), ({"centre": 9}, "9")):
+        with pytest.raises(sv.InvalidInput, match=words):
+            check_method("star-whole", options=options)
 
 
 @pytest.mark.parametrize("mutant", METHOD_MUTANTS)
