@@ -95,13 +95,14 @@ class Builder:
                 self.faults.append(f"{source}: no such heading: {file}#{anchor}")
 
 
-def build(output: Path) -> list[str]:
+def build(output: Path, is_run: bool = False) -> list[str]:
     """Write the site into a folder, and return what is wrong with it.
 
     Args:
         output: the folder; what was there is replaced.
+        is_run: whether notebooks are run, and show what they show.
     """
-    builder = Builder(sources())
+    builder = Builder(sources(is_run))
     pages = {entry.source: builder.page(entry.source) for entry in entries()}
     builder.check(pages)
 

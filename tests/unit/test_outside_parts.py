@@ -22,6 +22,8 @@ from sottovoce.audit.method_laws import (
 from sottovoce.questions.marginals.methods import METHODS, every_method, method
 from sottovoce.questions.marginals.methods.outside import BROUGHT_METHODS
 from sottovoce.questions.outside import BROUGHT_QUESTIONS
+from sottovoce.service.survey_service import SurveyStatus
+from sottovoce.store import open_store
 from tests.packages import Site
 from tests.trials.pages import steps_of
 
@@ -195,6 +197,9 @@ def test_the_trials_method_is_whole(methods: Site) -> None:
     methods.install("star-whole", STAR.replace('"star"', '"star-whole"'), **{"star-whole": "Star"})
     found = check_method("star-whole", options={"centre": 1})
     assert found.passed, str(found)
+    for options, words in (({"center": 1}, "option 'center' is not one of"), ({"centre": 9}, "9")):
+        with pytest.raises(sv.InvalidInput, match=words):
+            check_method("star-whole", options=options)
 
 
 @pytest.mark.parametrize("mutant", METHOD_MUTANTS)
@@ -247,6 +252,9 @@ def test_a_question_is_found_and_its_plans_name_the_package(questions: Site) -> 
     assert sv.Client(alone).report({"o": "no"}).to_bytes()
     with pytest.raises(sv.InvalidInput, match=f"question '{name}' needs the package 'any-found'"):
         _ = alone.question
+    with open_store(f"sqlite:///{questions.folder}/survey.db") as store:
+        store.add_plan(alone)  # it is listed all the same, and so are all other surveys
+        assert SurveyStatus.of(store, store.entry(alone.id)).to_json()["question"] == name
 
 
 def test_an_unknown_question_lists_those_of_others(questions: Site) -> None:

@@ -84,6 +84,10 @@ def test_a_question_that_may_be_left_out_has_an_answer_for_it() -> None:
     ("attribute", "rule"),
     [
         ({"kind": "boolean", "missing": ""}, r"missing \(\) must be a text"),
+        (
+            {"kind": "boolean", "missing": "Yes"},
+            r"missing \(Yes\) must not be a word for yes or no",
+        ),
         ({"kind": "boolean", "missing": "none", "other": True}, "missing and other say the same"),
         ({"kind": "ordinal", "low": 1, "high": 5, "missing": 9}, r"missing \(9\) must be 0 or 6"),
         ({"kind": "text", "bytes": 4, "missing": "none"}, "missing: an attribute of kind text"),

@@ -256,9 +256,21 @@ def method_case(
         case = MethodCase(found, schema, terms, options or {})
         reason = found.refuse(case.work, terms)
         if reason is None:
+            if options:
+                _check_given(case)
             return case
         reasons.append(reason)
     raise InvalidInput(f"method ({name}) fits no small survey: {'; '.join(reasons)}")
+
+
+def _check_given(case: MethodCase) -> None:
+    """Refuse options that the method refuses; whatever else goes wrong in it is for its laws."""
+    try:
+        case.method.settle(case.work, case.terms, case.options)
+    except InvalidInput:
+        raise
+    except Exception:
+        return
 
 
 def check_method(
