@@ -9,6 +9,8 @@ import pytest
 import sottovoce as sv
 from sottovoce.api.surveys import Survey, parse_schema
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.schema.missing import with_missing
+from sottovoce.studio.take_page import missing_of
 
 BODY: dict[str, Any] = {
     "epsilon": "2",
@@ -119,3 +121,8 @@ def test_a_report_holds_what_people_read() -> None:
     assert sv.report(plan, heard, title="Habits", texts=TEXTS).title == "Habits"
     with pytest.raises(InvalidInput, match="attribute 'tea' is not in the schema"):
         sv.report(plan, heard, texts=sv.Texts(questions={"tea": "Tea?"}))
+
+
+def test_a_number_may_be_left_out_if_its_answer_has_a_bin_of_its_own() -> None:
+    own, shared = with_missing(sv.Ordinal(18, 97, bins=4), 17), sv.Ordinal(0, 99, bins=4, other=0)
+    assert (missing_of(own, "number"), missing_of(shared, "number")) == (17, None)
