@@ -52,7 +52,7 @@ class Builder:
             target, anchor = api.source_of(api.page_of(named.group(1))), named.group(1)
         elif called and commands.known(called.group(1)):
             target, anchor = commands.SOURCE, commands.anchor(commands.known(called.group(1)))
-        if target is None or (target == source and called) or target not in self.texts:
+        if target is None or target not in self.texts:
             return None
         return self.link(source, f"{between(source, target)}#{anchor}")
 

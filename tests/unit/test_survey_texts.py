@@ -10,6 +10,8 @@ import sottovoce as sv
 from sottovoce.api.surveys import Survey, parse_schema
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.pages import figures
+from sottovoce.schema.missing import with_missing
+from sottovoce.studio.take_page import missing_of
 
 BODY: dict[str, Any] = {
     "epsilon": "2",
@@ -134,3 +136,8 @@ def test_pages_say_no_answer_in_place_of_the_number_that_stands_for_it() -> None
     assert isinstance(pair, figures.Picture)
     assert pair.rows[0]["value"] == "no answer, no"
     assert found.marginal("age").labels[0] == "17"  # the data stay what they are
+
+
+def test_a_number_may_be_left_out_if_its_answer_has_a_bin_of_its_own() -> None:
+    own, shared = with_missing(sv.Ordinal(18, 97, bins=4), 17), sv.Ordinal(0, 99, bins=4, other=0)
+    assert (missing_of(own, "number"), missing_of(shared, "number")) == (17, None)
