@@ -43,7 +43,7 @@ def output(cell: str, space: dict[str, Any]) -> str:
     """What a cell prints and shows, as HTML.
 
     >>> output("print(1)\\n'<b>'", {})
-    "<pre>1\\n&#x27;&lt;b&gt;&#x27;</pre>"
+    '<pre>1\\n&#x27;&lt;b&gt;&#x27;</pre>'
     """
     printed = io.StringIO()
     with redirect_stdout(printed):

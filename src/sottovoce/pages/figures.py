@@ -15,6 +15,7 @@ from sottovoce.analysis.sums import Sum, sum_of
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import visible
 from sottovoce.pages.charts import MAX_CHART_BARS, heat, network, shortened, single
+from sottovoce.pages.silent import in_words
 from sottovoce.results.estimate import Estimate, Table
 from sottovoce.schema import Schema
 
@@ -64,7 +65,9 @@ class Relations:
 def singles(estimate: Estimate, level: float = INTERVAL_LEVEL) -> list[Picture]:
     """Every attribute by itself; of popular values the one that was asked about."""
     names = estimate.singles[:MOST_SINGLES]
-    return [_drawn(estimate, estimate.tables[each], level) for each in names]
+    return [
+        _drawn(estimate, in_words(estimate.tables[each], estimate.schema), level) for each in names
+    ]
 
 
 def relations(told: Estimate, level: float = INTERVAL_LEVEL) -> Relations | str:
@@ -93,7 +96,8 @@ def relations(told: Estimate, level: float = INTERVAL_LEVEL) -> Relations | str:
     is_exact = fit.evidence(places[:1]) is not None or all(
         fit.is_unbiased(pair) and not fit.is_reconstructed(pair) for pair in places
     )
-    drawn = [_heat(estimate.marginal(*each.attributes), level) for each in found[:MAX_PAIR_CHARTS]]
+    pairs = [estimate.marginal(*each.attributes) for each in found[:MAX_PAIR_CHARTS]]
+    drawn = [_heat(in_words(each, estimate.schema), level) for each in pairs]
     branches = [
         Branch(edge.parent, edge.child, edge.figure, edge.is_asked, edge.is_clear)
         for edge in tree.edges
@@ -107,7 +111,7 @@ def relations(told: Estimate, level: float = INTERVAL_LEVEL) -> Relations | str:
 def table_of(estimate: Estimate, names: Sequence[str]) -> Picture | str:
     """Any table: a heat map of two attributes, several of three, bars of others; or why none."""
     try:
-        table = estimate.marginal(*names)
+        table = in_words(estimate.marginal(*names), estimate.schema)
     except InvalidInput as wrong:
         return str(wrong)
     return _heat(table) if len(names) in (2, 3) else _drawn(estimate, table, INTERVAL_LEVEL)

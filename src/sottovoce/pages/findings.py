@@ -9,6 +9,7 @@ from sottovoce.ground.labels import parts, visible
 from sottovoce.pages.figures import MOST_SINGLES, Picture, Relations, relations, singles
 from sottovoce.pages.groups import averages_html, within_html
 from sottovoce.pages.parts import html_table, in_language, percent, span
+from sottovoce.pages.silent import in_words
 
 if TYPE_CHECKING:
     from sottovoce.analysis import Association
@@ -87,7 +88,7 @@ def _sentence(found: Estimate, table: Table, level: float) -> str:
     (place,) = table.largest_first()[:1].tolist()
     if list(table.labels) == [False, True]:
         place = 1
-    label = ", ".join(parts(table.labels[place]))
+    label = ", ".join(parts(in_words(table, found.schema).labels[place]))
     low, high = table.interval(level)
     reach = f"<b>{percent(table.values[place])}</b> ({span(low[place], high[place])})"
     if found.is_part:
