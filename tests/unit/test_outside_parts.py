@@ -68,6 +68,10 @@ def test_a_method_is_found_and_its_plans_name_the_package(methods: Site) -> None
     plan = asked("star-found", centre=2)
     assert plan.asked["options"] == {"centre": 2, "package": "star-found"}
     assert "an example, of the package star-found" in str(plan)
+    wave = sv.plan(SCHEMA, plan.question, epsilon=2, people=5000)  # the same question again
+    assert wave.asked == plan.asked
+    with pytest.raises(sv.InvalidInput, match="option 'package' is not one of star-found's"):
+        asked("star-found", package="another")
     again = sv.Plan.from_json(plan.text)
     people = {"a": [True, False] * 1000, "b": ["x", "z"] * 1000, "c": [True, False] * 1000}
     estimate = sv.Aggregate(again).add(sv.simulate(again, people, seed=1)).estimate()
