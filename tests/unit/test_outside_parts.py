@@ -22,6 +22,9 @@ from sottovoce.audit.method_laws import (
 from sottovoce.questions.marginals.methods import METHODS, every_method, method
 from sottovoce.questions.marginals.methods.outside import BROUGHT_METHODS
 from sottovoce.questions.outside import BROUGHT_QUESTIONS
+from sottovoce.service import estimate_cache
+from sottovoce.service.survey_service import SurveyStatus
+from sottovoce.store import open_store
 from tests.packages import Site
 from tests.trials.pages import steps_of
 
@@ -65,6 +68,10 @@ def test_a_method_is_found_and_its_plans_name_the_package(methods: Site) -> None
     plan = asked("star-found", centre=2)
     assert plan.asked["options"] == {"centre": 2, "package": "star-found"}
     assert "an example, of the package star-found" in str(plan)
+    wave = sv.plan(SCHEMA, plan.question, epsilon=2, people=5000)  # the same question again
+    assert wave.asked == plan.asked
+    with pytest.raises(sv.InvalidInput, match="option 'package' is not one of star-found's"):
+        asked("star-found", package="another")
     again = sv.Plan.from_json(plan.text)
     people = {"a": [True, False] * 1000, "b": ["x", "z"] * 1000, "c": [True, False] * 1000}
     estimate = sv.Aggregate(again).add(sv.simulate(again, people, seed=1)).estimate()
@@ -231,7 +238,9 @@ def survey(kind: str) -> Survey:
     return Survey.parse(SURVEY | {"question": SURVEY["question"] | {"kind": kind}})
 
 
-def test_a_question_is_found_and_its_plans_name_the_package(questions: Site) -> None:
+def test_a_question_is_found_and_its_plans_name_the_package(
+    questions: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = "any-of-found"
     questions.install("Any_Found", ANY_OF.replace('"any-of"', f'"{name}"'), **{name: "AnyOf"})
     plan = survey(name).plan()
@@ -250,6 +259,12 @@ def test_a_question_is_found_and_its_plans_name_the_package(questions: Site) -> 
     assert sv.Client(alone).report({"o": "no"}).to_bytes()
     with pytest.raises(sv.InvalidInput, match=f"question '{name}' needs the package 'any-found'"):
         _ = alone.question
+    with open_store(f"sqlite:///{questions.folder}/survey.db") as store:
+        store.add_plan(alone)  # it is listed all the same, and so are all other surveys
+        assert SurveyStatus.of(store, store.entry(alone.id)).to_json()["question"] == name
+        monkeypatch.setitem(estimate_cache._stores, "here", store)
+        made = estimate_cache._estimated("here", alone.text, 0, questions.folder / "estimate")
+        assert "needs the package 'any-found'" in str(made.problem)
 
 
 def test_an_unknown_question_lists_those_of_others(questions: Site) -> None:

@@ -138,6 +138,11 @@ def options_stand_in_a_plan(case: MethodCase) -> None:
     must(first == again, "the same options are settled in two ways")
     text = json.dumps(plain_options(first))
     must(text == json.dumps(first), "settled options hold floats, or numbers in another spelling")
+    settled = case.plan.question
+    must(
+        settled.settled(case.schema, case.terms) == settled,
+        "a plan's question is settled in another way again",
+    )
     try:
         case.method.settle(case.work, case.terms, {**case.options, "no_such_option": 1})
     except InvalidInput:
