@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -20,6 +21,7 @@ from sottovoce.results.estimate import Estimate, Table
 from sottovoce.schema import Schema
 
 INTERVAL_LEVEL = 0.95
+BROAD_CHART = 430  # pixels
 MOST_SINGLES = 40  # attributes that are drawn
 MOST_RELATED = 24  # attributes whose ties are all looked at
 MAX_PAIR_CHARTS = 6  # heat maps on the page; any other is one question away
@@ -37,6 +39,12 @@ class Picture:
     more: int  # rows that are left out
     note: str
     total: str = ""  # a sum over some of its values, in words, if one was asked for
+
+    @property
+    def is_broad(self) -> bool:
+        """Whether its chart needs the room of two, to be read."""
+        width = re.match(r'<svg[^>]*? width="([\d.]+)"', self.svg)
+        return width is not None and float(width[1]) > BROAD_CHART
 
 
 @dataclass(frozen=True)

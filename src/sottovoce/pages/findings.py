@@ -73,8 +73,9 @@ def card(
         for row in picture.rows
     ]
     more = f'<p class="note">and {picture.more:,} more</p>' if picture.more else ""
+    room = " broad" if picture.is_broad else ""
     return (
-        f'<section class="card"><h3>{escape(names)}</h3>{words}'
+        f'<section class="card{room}"><h3>{escape(names)}</h3>{words}'
         f'<div class="chart {kind}" role="img" aria-label="Estimated shares of {escape(names)}; '
         f'the figures are in the table below">{picture.svg}</div>'
         f'<p class="note">{escape(picture.note)}</p>{more_words}'
