@@ -30,8 +30,8 @@ $(STAMP): pyproject.toml
 demo: setup
 	@$(BIN)/sottovoce demo --output out/demo
 
-docs: setup  # the documentation as a site that needs no server and no network
-	@$(BIN)/python -m docs.site --output out/site
+docs: setup  # the documentation as a site that needs no server and no network; NOTEBOOKS=1 runs them
+	@$(BIN)/python -m docs.site --output out/site $(if $(NOTEBOOKS),--notebooks)
 
 lint: setup
 	$(BIN)/ruff format --check src tests bench deploy docs/site

@@ -59,11 +59,10 @@ def peak(pid: int) -> float:
 
 
 def measured(engine: TaskEngine, kind: str, bits: int, people: int, folder: str) -> dict[str, Any]:
-    """CPU and memory of the second time; before it one block warms up."""
+    """CPU and memory of the second time; of a simulated crowd one block warms up."""
     plan = plan_of(bits)
     if kind == "fold":
-        first = sorted(Path(folder).glob("*.parquet"))[0]
-        engine.fold(plan, first)
+        engine.fold(plan, folder)
     else:
         engine.fold_crowd(plan, numbers, BLOCK_PEOPLE, 1)
     start, begun = cpu(), time.perf_counter()

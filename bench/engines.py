@@ -22,14 +22,19 @@ from sottovoce.device.simulation import BLOCK_PEOPLE
 from sottovoce.engine import LocalEngine
 
 TICK = 0.01  # seconds: what a clock of CPU time tells apart
+SMALL = 80 * BLOCK_PEOPLE  # 10,485,760
 FULL = 96 * 8 * BLOCK_PEOPLE  # 100,663,296: the limit on Spark's share holds here
 
 
 @dataclass(frozen=True)
 class EngineShape:
-    """How large the cases are. SOTTOVOCE_ENGINE_PEOPLE sets how many people there are."""
+    """How large the cases are. SOTTOVOCE_ENGINE_PEOPLE sets how many people there are in files, and
+    SOTTOVOCE_ENGINE_CROWD how many are simulated, 10^9 say, whose cost a report is then compared
+    with that of 10^7.
+    """
 
-    people: int = int(os.environ.get("SOTTOVOCE_ENGINE_PEOPLE", 80 * BLOCK_PEOPLE))
+    people: int = int(os.environ.get("SOTTOVOCE_ENGINE_PEOPLE", SMALL))
+    crowd: int = int(os.environ.get("SOTTOVOCE_ENGINE_CROWD", "0"))  # 0: no larger crowd
     bits: int = 20
     large: int = 26  # bits of a large table
     large_people: int = 4 * BLOCK_PEOPLE
@@ -45,11 +50,7 @@ def engines(_: Any, __: Mapping[str, Any], shape: EngineShape = EngineShape()) -
         local = _child("local", "fold", shape.bits, shape.people, folder)
         spark = _child("spark", "fold", shape.bits, shape.people, folder)
     yield from _folds(local, spark, shape)
-    crowd = _child("spark", "simulate", shape.bits, shape.people, "-")
-    what = f"olh, d = 2^{shape.bits}, {shape.people:,} simulated people"
-    yield _row(f"{what}: spark", "ns", _ns(crowd), note=f"CPU a report; {crowd['wall']:.3g} s")
-    same = float(crowd["digest"] != local["digest"])
-    yield _row(f"{what}: other integers than from files", "wrong", same, limit=0)
+    yield from _crowds(local, shape)
     large = _child("spark", "simulate", shape.large, shape.large_people, "-")
     what = f"olh, d = 2^{shape.large}, {shape.large_people:,} simulated people"
     yield _row(f"{what}: a worker", "MiB", large["worker"], limit=1024, note="peak")
@@ -73,6 +74,24 @@ def _folds(local: Mapping[str, Any], spark: Mapping[str, Any], shape: EngineShap
     yield _row(f"{what}: integers that differ", "wrong", differ, limit=0)
     yield _row(f"{what}: the driver", "MiB", spark["driver"], limit=400, note="peak")
     yield _row(f"{what}: a worker", "MiB", spark["worker"], limit=400, note="peak")
+
+
+def _crowds(local: Mapping[str, Any], shape: EngineShape) -> Iterator[Row]:
+    """The people of the files simulated; and of a larger crowd what a report costs beside 10^7."""
+    crowd = _child("spark", "simulate", shape.bits, shape.people, "-")
+    what = f"olh, d = 2^{shape.bits}, {shape.people:,} simulated people"
+    yield _row(f"{what}: spark", "ns", _ns(crowd), note=f"CPU a report; {crowd['wall']:.3g} s")
+    same = float(crowd["digest"] != local["digest"])
+    yield _row(f"{what}: other integers than from files", "wrong", same, limit=0)
+    if shape.crowd <= SMALL:
+        return
+    small = _child("spark", "simulate", shape.bits, SMALL, "-")
+    large = _child("spark", "simulate", shape.bits, shape.crowd, "-")
+    what = f"olh, d = 2^{shape.bits}, {shape.crowd:,} simulated people"
+    yield _row(f"{what}: spark", "ns", _ns(large), note=f"CPU a report; {large['wall']:.3g} s")
+    ratio = _ns(large) / _ns(small)
+    yield _row(f"{what}: a report over one of {SMALL:,}", "times", ratio, limit=1.2)
+    yield _row(f"{what}: the driver", "MiB", large["driver"], limit=400, note="peak")
 
 
 def _ns(found: Mapping[str, Any]) -> float:

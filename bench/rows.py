@@ -29,6 +29,7 @@ GROUPS = {
     "popular": "What is popular: top 32 values at epsilon = 1, top 64 items at epsilon = 2",
     "queries": "Queries over whispered dimensions, epsilon = 1",
     "releases": "Releases by a trusted curator, epsilon = 1, from files to a folder",
+    "shuffled": "Shuffled reports: bounds at delta 1e-9, sealing and mixing",
     "store": "The store by itself: SQLite",
     "collector": "The collector: reports over HTTP, durable before they are acknowledged, SQLite",
     "pages": "The studio's pages",

@@ -52,7 +52,7 @@ class Builder:
             target, anchor = api.source_of(api.page_of(named.group(1))), named.group(1)
         elif called and commands.known(called.group(1)):
             target, anchor = commands.SOURCE, commands.anchor(commands.known(called.group(1)))
-        if target is None or (target == source and called) or target not in self.texts:
+        if target is None or target not in self.texts:
             return None
         return self.link(source, f"{between(source, target)}#{anchor}")
 
@@ -95,13 +95,14 @@ class Builder:
                 self.faults.append(f"{source}: no such heading: {file}#{anchor}")
 
 
-def build(output: Path) -> list[str]:
+def build(output: Path, is_run: bool = False) -> list[str]:
     """Write the site into a folder, and return what is wrong with it.
 
     Args:
         output: the folder; what was there is replaced.
+        is_run: whether notebooks are run, and show what they show.
     """
-    builder = Builder(sources())
+    builder = Builder(sources(is_run))
     pages = {entry.source: builder.page(entry.source) for entry in entries()}
     builder.check(pages)
 

@@ -38,7 +38,8 @@ class Command(NamedTuple):
 def options_of(command: Any, context: Any) -> Iterator[Option]:
     """The arguments and options of a command, each with what its help says."""
     for parameter in command.get_params(context):
-        form, text = parameter.get_help_record(context) or ("", HELP)
+        # some versions of the parser have no record of an argument that nobody described
+        form, text = parameter.get_help_record(context) or (parameter.name, "")
         if text != HELP:
             found = RULE.match(text)
             yield Option(form, *(found.groups() if found else (text, "")))

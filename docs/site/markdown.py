@@ -16,6 +16,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 COLOURED = HtmlFormatter(nowrap=True)
+SHOWN = "shown"  # the language of a block that holds the HTML of a notebook's output
 ANCHOR = re.compile(r" \{#([\w.-]+)\}$")
 HEADINGS = ("h2", "h3")  # that stand beside a page as its contents
 
@@ -86,6 +87,8 @@ def _coloured(text: str, language: str) -> str:
 def _fence(token: Token) -> str:
     """A block of code; the name of its file stands above it."""
     language, _, more = token.info.strip().partition(" ")
+    if language == SHOWN:
+        return f'<div class="shown wide">{token.content}</div>\n'
     named = re.search(r"file=(\S+)", more)
     caption = f'<p class="file">{escape(named.group(1))}</p>' if named else ""
     code = _coloured(token.content, language or "text")
@@ -199,7 +202,7 @@ def _sections(tokens: Sequence[Token]) -> list[Section]:
             found.append(Section(int(token.tag[1]), heading, anchor, ""))
         elif token.type == "inline" and tokens[place - 1].type != "heading_open":
             text.append(words(token.children or []))
-        elif token.type == "fence":
+        elif token.type == "fence" and token.info != SHOWN:
             text.append(token.content)
     _close(found, text)
     return found

@@ -176,7 +176,9 @@ for (const block of navigator.clipboard ? document.querySelectorAll("pre") : [])
   button.className = "copy";
   button.textContent = "Copy";
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(block.querySelector("code").textContent);
+    const code = block.querySelector("code").cloneNode(true);
+    for (const part of code.querySelectorAll(".gp, .go")) part.remove(); // prompts, and what was printed
+    await navigator.clipboard.writeText(code.textContent.trim());
     button.textContent = "Copied";
   });
   block.append(button);

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from docs.site import api, commands
 from docs.site.addresses import ROOT
 from docs.site.contents import GALLERY, MADE, entries
+from docs.site.notebooks import notebook_text
 
 PICTURE = re.compile(r"!\[([^\]]+)\]\(([^)\s]+)\)")
 
 
-def notebook_text(stored: str) -> str:
-    """A notebook as Markdown: its prose, and its code as blocks."""
-    parts = []
-    for cell in json.loads(stored)["cells"]:
-        text = "".join(cell["source"])
-        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
-    return "\n\n".join(parts)
+def text_of(source: str, is_run: bool = False) -> str:
+    """A page of the repository, as Markdown.
 
-
-def text_of(source: str) -> str:
-    """A page of the repository, as Markdown."""
+    Args:
+        source: its file.
+        is_run: whether the cells of a notebook are run, and show what they show.
+    """
     text = (ROOT / source).read_text(encoding="utf-8")
-    return notebook_text(text) if source.endswith(".ipynb") else text
+    return notebook_text(text, is_run) if source.endswith(".ipynb") else text
 
 
 def gallery(texts: dict[str, str]) -> str:
@@ -43,9 +39,9 @@ def gallery(texts: dict[str, str]) -> str:
     return "\n\n".join(parts)
 
 
-def sources() -> dict[str, str]:
-    """Every page of the navigation, by its source."""
+def sources(is_run: bool = False) -> dict[str, str]:
+    """Every page of the navigation, by its source; ``is_run`` as of :func:`text_of`."""
     listed = [entry.source for entry in entries()]
-    texts = {source: text_of(source) for source in listed if source not in MADE}
+    texts = {source: text_of(source, is_run) for source in listed if source not in MADE}
     texts |= {**api.texts(), commands.SOURCE: commands.text(), GALLERY: gallery(texts)}
     return {source: texts[source] for source in listed}

@@ -4,9 +4,11 @@ by enumeration its reports have the law that Python states.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 from collections import defaultdict
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,10 @@ import numpy as np
 import pytest
 
 import sottovoce as sv
+from sottovoce.ground.errors import InvalidInput
 from sottovoce.oracles import oracle_with
 from sottovoce.oracles.field_hashing import MOST_LISTED, FieldLocalHashing, prime_from
+from sottovoce.oracles.thresholds import truth_threshold
 from sottovoce.protocol.reports import Report
 from tests.browser.machines import CLIENT, HAS_NODE
 from tests.vectors.case import Case
@@ -131,6 +135,27 @@ def test_reports_of_every_size_are_the_same(tmp_path: Path) -> None:
         counts = oracle.support_of(oracle.accumulate(oracle.empty(), payload), asked)
         plain = [sum(oracle.supports(each, int(value)) for each in heard) for value in asked]
         assert counts.tolist() == plain
+
+
+def test_a_report_that_would_name_too_many_values_is_refused_by_both(tmp_path: Path) -> None:
+    size = 1 << 20
+    least = -(-prime_from(size) // MOST_LISTED)
+    good = plan_of(size, least)
+    body = json.loads(good.to_json())
+    asked = body["cohorts"]["cohorts"][0]["asks"][0]["oracle"]
+    epsilon = Decimal(asked["epsilon"])
+    few = least - 1
+    wrong = FieldLocalHashing(size, epsilon, truth_threshold(few, epsilon), few)
+    asked |= wrong.to_json()
+    body["question"]["options"]["hash_size"] = few
+    text = json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+    with pytest.raises(InvalidInput, match="hash_size"):
+        sv.Plan.from_json(text)
+    plan_id = hashlib.sha256(text.encode()).hexdigest()
+    bad = {"why": "too few hash values", "plan": text, "id": plan_id, "error": "InvalidInput"}
+    told = {"plans": [], "bad_plans": [bad, bad | {"plan": good.to_json(), "id": good.id}]}
+    (left,) = in_node(SAME, told, tmp_path)  # the good one, which is not refused
+    assert left == "plan with too few hash values: null"
 
 
 def test_the_law_of_the_browser_is_the_one_that_is_stated(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import sottovoce as sv
 from sottovoce.aggregation.totals import read_total
+from sottovoce.console.reading import _settled
 from sottovoce.store import open_store
 from tests.cli.helpers import Command, Files, refused
 
@@ -114,6 +115,12 @@ def test_a_store_counts_once_however_its_path_is_written(
     for same in (f"sqlite:///{files.folder}/survey.db", "sqlite:///link.db"):
         told = sottovoce("fold", files.plan, relative, same, "-o", "total.sva")
         refused(told, "given once", "count twice")
+
+
+def test_a_url_is_known_by_its_server_and_path_and_not_by_who_asks() -> None:
+    one = _settled("s3://a:b@bucket/x%20y?endpoint_override=one:9000")
+    assert one == _settled("s3://c:d@bucket/x y?endpoint_override=one:9000&region=eu")
+    assert one != _settled("s3://a:b@bucket/x%20y?endpoint_override=two:9000")
 
 
 def test_a_spoilt_total_is_refused_by_name(sottovoce: Command, files: Files) -> None:

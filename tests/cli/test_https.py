@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 import sottovoce as sv
+from sottovoce.console.writing import write_plan
 from tests.cli.helpers import Command, Outcome, refused
 from tests.service.certificates import self_signed
 from tests.service.processes import running
@@ -21,7 +22,7 @@ def test_a_collector_speaks_https_by_itself(tmp_path: Path, command: str) -> Non
     certificate, key = self_signed(tmp_path)
     log = tmp_path / "log.txt"
     plan = sv.plan(sv.Schema(x=sv.Boolean()), sv.Frequencies("x"), epsilon=1, people=10)
-    (tmp_path / "plan.json").write_text(plan.to_json())
+    write_plan(plan, tmp_path / "plan.json", sv.Texts(consent="I agree to it."))
     arguments = [command, str(tmp_path / "plan.json"), "--store", f"sqlite:///{tmp_path}/s.db"]
     pair = ["--certificate", str(certificate), "--certificate-key", str(key)]
     with running([*arguments, "--port", "0", *pair], log=log) as collector:
@@ -38,6 +39,8 @@ def test_a_collector_speaks_https_by_itself(tmp_path: Path, command: str) -> Non
                 link = collector.next_line().rsplit(" ", 1)[1]
                 cookie = client.get(link).headers["set-cookie"]
                 assert "Secure" in cookie
+                # the texts that lie beside the plan
+                assert "I agree to it." in client.get(f"/studio/take/{plan.id}").text
     if command == "studio":
         assert log.read_text() == ""  # quiet, also about whoever speaks no HTTPS
 

@@ -15,8 +15,9 @@ import pytest
 import sottovoce as sv
 from sottovoce.cli import run
 from sottovoce.cli.finding import findings_table, tree_lines
-from sottovoce.console.surveys import read_plan
+from sottovoce.console.surveys import read_plan, read_texts
 from sottovoce.console.tables import console
+from sottovoce.console.writing import write_plan
 from sottovoce.ground.labels import json_visible, written
 from sottovoce.protocol.reports import Reports
 from sottovoce.results.findings import Findings, PrefixStep
@@ -345,10 +346,13 @@ def rounds(folder: Path, sottovoce: Command, *options: object) -> list[int]:
 
 
 def test_every_row_answers_one_round_and_no_other(baskets: Path, sottovoce: Command) -> None:
-    made(baskets, sottovoce, "top-items", "svim")
+    plan = made(baskets, sottovoce, "top-items", "svim")
+    write_plan(read_plan(plan), plan, sv.Texts("Baskets", consent="Yes?"))
     kept = baskets / "rounds.parquet"
     counts = rounds(baskets, sottovoce, "--series", kept)
     assert len(counts) == 3
+    last = baskets / "plan1.json"  # its texts went along
+    assert read_texts(last, read_plan(last)) == sv.Texts("Baskets (round 3)", consent="Yes?")
     assert sum(counts) == 4000
     table = pq.read_table(kept)
     assert table["answered"].to_pylist() == [True] * 4000

@@ -15,7 +15,8 @@ import pytest
 import typer
 
 import sottovoce as sv
-from sottovoce.cli import app
+from sottovoce.cli import app, run
+from sottovoce.console.screen import fit_streams
 
 LABELS = ["rot", "grün", "серый", "🙂"]
 SCHEMA = sv.Schema(farbe=sv.Categorical(LABELS), b=sv.Boolean())
@@ -91,11 +92,39 @@ def told(folder: Path, *arguments: str) -> str:
     return (done.stdout + done.stderr).decode("cp1252")
 
 
-def test_the_shell_completes_commands(tmp_path: Path) -> None:
+COMPLETED = [
+    ("compare o", ["oracles"]),
+    ("methods square", ["square-wave"]),
+    ("compare marginals t.csv --methods calm,la", ["calm,latent"]),
+    ("compare oracles --oracles oue,gr", ["oue,grr"]),
+]
+
+
+@pytest.mark.parametrize(("typed", "completed"), COMPLETED)
+def test_the_shell_completes_commands_and_names(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    typed: str,
+    completed: list[str],
+) -> None:
+    words = f"sottovoce {typed}"
+    monkeypatch.setenv("_SOTTOVOCE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    with pytest.raises(SystemExit):
+        typer.main.get_command(app).main([], prog_name="sottovoce")
+    assert capsys.readouterr().out.split() == completed
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell", "pwsh"])
+def test_every_shell_is_answered(tmp_path: Path, shell: str) -> None:
     asked = {
-        "_SOTTOVOCE_COMPLETE": "complete_bash",
+        "_SOTTOVOCE_COMPLETE": f"complete_{shell}",
         "COMP_WORDS": "sottovoce compare o",
         "COMP_CWORD": "2",
+        "_TYPER_COMPLETE_ARGS": "sottovoce compare o",
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "_TYPER_COMPLETE_WORD_TO_COMPLETE": "o",
     }
     done = subprocess.run(
         [sys.executable, "-m", "sottovoce.cli"],
@@ -105,4 +134,46 @@ def test_the_shell_completes_commands(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.stdout.split() == ["oracles"]
+    assert "oracles" in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_name_that_the_system_cannot_write_is_one_error(tmp_path: Path) -> None:
+    """In a locale of ASCII alone, which no Windows has, the file of a table cannot be named."""
+    schema = sv.Schema(größe=sv.Boolean())
+    plan = sv.plan(schema, sv.Frequencies("größe"), epsilon=4, people=100)
+    (tmp_path / "plan.json").write_text(plan.text, encoding="utf-8")
+    sv.simulate(plan, {"größe": [True] * 100}, seed=1).write(tmp_path / "r.parquet")
+    done = subprocess.run(
+        [sys.executable, "-m", "sottovoce.cli", "estimate", "plan.json", "r.parquet", "--csv", "t"],
+        cwd=tmp_path,
+        env=os.environ | WINDOWS,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "error: a name cannot be written in this system's encoding (ascii)" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("methods",),
+        ("compare", "oracles", "--size", "4", "--epsilon", "1", "--people", "200", "--runs", "2"),
+        ("check-method", "marg-ps"),
+    ],
+)
+def test_lists_and_comparisons_are_said_on_windows(
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr(sys, "stdout", stream)
+    fit_streams()
+    assert run([*arguments]) == 0
+    stream.flush()
+    said = stream.buffer.getvalue().decode("cp1252")  # type: ignore[attr-defined]
+    assert "─" not in said
+    assert len(said.splitlines()) > 3

@@ -187,3 +187,17 @@ def test_workers_whisper_whole_folders_or_none(
     refused("attribute 'a0'", tmp_path / "bad.parquet", "-o", new, "--seed", 1)
     pq.write_table(pa.table({"a0": [True]}), tmp_path / "few.parquet")
     refused("column 'a1' is missing", tmp_path / "few.parquet", "-o", new, "--seed", 1)
+
+
+def test_a_missing_seed_is_refused_before_a_cluster_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plan.json").write_text(plan_of("latent").to_json())
+    path = people_file(tmp_path, 10, 10)
+    command = ("whisper", tmp_path / "plan.json", path, "-o", tmp_path / "new", "--engine", "none")
+    code, _, err = run_command(capsys, *command)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "engine (none) simulates, and needs --seed" in err
+    code, _, err = run_command(capsys, *command, "--seed", 1, "--series", tmp_path / "rounds")
+    assert code == 2
+    assert "series is for the engine local" in err

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from sottovoce import __version__
+from sottovoce.aggregation.pieces import Piece
+from sottovoce.engine import shipped
+from sottovoce.engine import spark as engine_spark
+from sottovoce.ground.errors import ClusterError
 from tests.engine.cluster import free_port, needs_spark
 from tests.engine.commands import run_command
 from tests.engine.plans import plan_of, reports_of, write_files
@@ -59,3 +64,24 @@ def test_pyspark_is_not_installed(refused: Refused, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "pyspark", None)
     refused('pip install "sottovoce[spark]"', "spark")
     refused('pip install "sottovoce[spark]"', "sc://localhost")
+
+
+@needs_spark
+def test_pyspark_is_too_old(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.__version__", "3.5.3")
+    refused("pyspark (3.5.3) must be version 4 or later", "spark")
+    refused("pyspark (3.5.3) must be version 4 or later", "sc://localhost")
+
+
+def test_a_worker_has_too_little_memory() -> None:
+    """It comes back as a row, which the driver raises once, and not as Spark's four attempts."""
+
+    def work() -> Iterator[Piece]:
+        yield Piece(0, b"body")
+        raise MemoryError
+
+    whole, wrong = shipped.done_rows(__version__, 3, work)
+    assert (whole, wrong[0]) == ((0, b"body"), -4)
+    failure = engine_spark._failure(wrong[1])
+    assert isinstance(failure, ClusterError)
+    assert str(failure) == "a worker has too little memory for its part"

@@ -223,6 +223,38 @@ def test_a_damaged_segment_of_a_day_that_ends_was_not_counted(tmp_path: Path) ->
     assert (found.people, found.damaged, found.late) == (10, 1, 1)
 
 
+def test_what_was_set_aside_is_forgotten_after_twice_as_long(place: Place) -> None:
+    put(place, ids(10, 1), reports(10, 1))
+    (bad,) = put(place, ids(10, 2), reports(10, 2), store=1)
+    place.put(bad, b"no reports")
+    day = 24 * 3600
+    end = (FIRST << 16) / 1000
+    assert len(fold(place, forget_days=2, now=end + 3 * day).damaged) == 1
+    (late,) = put(place, ids(10, 9), reports(10, 9))
+    folder = plan_folder(plan().id)
+
+    def aside() -> list[str]:
+        return sorted(name.rpartition("-")[2] for name in place.names(f"{folder}/set-aside"))
+
+    ends = [late.rpartition("-")[2], bad.rpartition("-")[2]]
+    assert [f"{folder}/{name}" for name in fold(place, forget_days=2, now=end + 4 * day).late] == [
+        late
+    ]
+    assert aside() == sorted(ends)
+    fold(place, forget_days=None, now=end + 9 * day)
+    assert aside() == sorted(ends)
+    for _ in range(2):
+        fold(place, forget_days=2, now=end + 6 * day)
+        assert aside() == sorted(f"{each}.forgotten" for each in ends)
+        found = collected(plan(), place)
+        assert (found.people, found.damaged, found.late) == (10, 1, 1)
+    for name in place.names(f"{folder}/set-aside"):
+        assert place.read(f"{folder}/set-aside/{name}") == b""
+    put(place, ids(10, 9), reports(10, 9))  # the same again is named again, and counts once
+    assert len(fold(place, forget_days=2, now=end + 6 * day).late) == 1
+    assert collected(plan(), place).late == 1
+
+
 class Killed(BaseException):
     pass
 

@@ -17,6 +17,7 @@ from sottovoce.ground.entropy import Seeded
 from sottovoce.protocol.plan import Plan
 from sottovoce.service.app import make_app
 from sottovoce.service.batches import Batches, CollectorWork, batch_routes
+from sottovoce.service.settings import Settings
 from sottovoce.service.shuffler import Shuffler, ShufflerTerms, shuffler_app
 from sottovoce.service.survey_service import SurveyService
 from sottovoce.shuffle.batch import added_fakes
@@ -323,3 +324,24 @@ def test_a_collector_opens_half_of_the_fakes(cheat: str, store: HopStore, survey
         cheat == "no commitment"
     )
     assert survey.count(FAKED) == 0
+
+
+def test_pages_of_a_chosen_site_may_send_onions(store: HopStore) -> None:
+    site = "https://survey.example"
+    made = Shuffler([PLAN], KEYS[0], store, ShufflerTerms("http://next", closes=0))
+    client = TestClient(shuffler_app(made, Settings(origins=(site,), rate_limit=2)))
+    path = f"/v1/onions/{PLAN.id}"
+    asks = {
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "content-type",
+    }
+    for origin, allowed in ((site, site), ("https://other.example", None)):
+        headers = {"origin": origin}
+        first = client.options(path, headers=headers | asks)
+        assert first.headers.get("access-control-allow-origin") == allowed
+        sent = client.post(path, content=ONION, headers=headers | {"content-type": ONIONS})
+        assert (sent.status_code, sent.json()) == (200, {"taken": 1})
+        assert sent.headers.get("access-control-allow-origin") == allowed
+        assert sent.headers["x-content-type-options"] == "nosniff"
+    answers = [client.get(path) for _ in range(9)]
+    assert "too-many-requests" in {problem(answer)[1] for answer in answers}

@@ -17,7 +17,7 @@ from sottovoce.device.sealing import new_nonce, seal
 from sottovoce.device.sender import NotSent, Sender, SenderAnswer
 from sottovoce.ground.entropy import Seeded
 from sottovoce.ground.errors import BatchClosed, InvalidInput, UnknownPlan
-from sottovoce.service.hop_work import Neighbour, ShufflerWork, Unanswered
+from sottovoce.service.hop_work import IDLE_SECONDS, Neighbour, ShufflerWork, Unanswered
 from sottovoce.shuffle import messages
 from sottovoce.shuffle.keys import new_key, read_key
 from sottovoce.store.hops import BatchState, HopStore
@@ -140,6 +140,30 @@ def test_a_later_hop_refuses_a_batch_that_lost_too_many(store: HopStore) -> None
         pass
     assert store.state(PLAN.id) == BatchState.REFUSED
     assert other.heard == []
+
+
+def test_a_hop_that_delays_only_makes_others_wait(store: HopStore) -> None:
+    """Nothing of a batch leaves before all of it has come; what comes later is not in it."""
+    inner = [
+        seal(report, PLAN, Seeded(row), first=1) for row, report in enumerate(reports(PLAN, 44))
+    ]
+
+    def come(number: int, onions: list[bytes]) -> None:
+        store.add_chunk(PLAN.id, "batch", BatchState.COLLECTING, number, 2, b"".join(onions))
+
+    other = Answering(1)
+    shuffler = work(store, other, hop=1)
+    come(1, inner[22:])
+    for _ in range(3):
+        assert shuffler.attempt() == IDLE_SECONDS
+    assert (store.state(PLAN.id), other.heard) == (BatchState.COLLECTING, [])
+    come(0, inner[:22])
+    while store.state(PLAN.id) != BatchState.MIXED:
+        shuffler.attempt()
+    kept = store.next_outgoing(PLAN.id, "batch")
+    come(0, [b"late" * 50])  # another piece of a batch that has closed
+    assert store.next_outgoing(PLAN.id, "batch") == kept
+    assert store.status(PLAN.id).counts["received"] == 44
 
 
 def bytes_of(folder: Path) -> bytes:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 import sottovoce as sv
 from docs.site import api, commands
@@ -18,6 +20,9 @@ from docs.site.members import (
     parameters_of,
     properties_of,
 )
+
+# before typer had a parser of its own, it lost what is said of arguments that may be left out
+LOSES_ARGUMENTS = Version(version("typer")) < Version("0.26")
 
 
 def test_every_public_name_is_there(site: Path) -> None:
@@ -59,7 +64,8 @@ def test_a_command_and_its_options_are_described(command: commands.Command, site
     assert f'id="{commands.anchor(command.name)}"' in page
     assert command.text
     for option in command.options:
-        assert option.text, option.form
+        is_lost = LOSES_ARGUMENTS and not option.form.startswith("-")
+        assert option.text or is_lost, option.form
 
 
 def test_code_that_names_something_public_leads_to_it(site: Path) -> None:

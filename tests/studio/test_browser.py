@@ -97,6 +97,12 @@ def test_a_survey_is_made_answered_and_watched(chromium: Any, collector: Collect
         row.get_by_label("Name, in a word or two").fill("drinks")
         row.get_by_label("Kind").select_option(label="one of a list")
         row.get_by_label("Values").fill("never, weekly, daily")
+        page.get_by_role("button", name="Add an attribute").click()
+        row = page.get_by_role("group", name="Attribute 3")
+        row.get_by_label("Name, in a word or two").fill("age")
+        row.get_by_label("Kind").select_option(label="a whole number")
+        for label, number in (("Lowest", "18"), ("Highest", "97"), ("Groups", "4")):
+            row.get_by_label(label).fill(number)
         page.get_by_label("Epsilon").fill("2")
         assert page.locator("#guess").text_content() == "88.1%"
         page.locator("#prediction").wait_for()
@@ -107,10 +113,11 @@ def test_a_survey_is_made_answered_and_watched(chromium: Any, collector: Collect
         assert page.locator("#count").text_content() == "0"
         link = page.locator(".link a").get_attribute("href")
         plan = collector.service.survey(page.url.rsplit("/", 1)[-1]).plan
-        assert list(plan.schema) == ["smoker", "drinks"]
+        assert list(plan.schema) == ["smoker", "drinks", "age"]
         none = "ne se prononce pas"  # offered unless somebody wants otherwise
         assert list(plan.schema["smoker"].labels()) == [True, False, none]
         assert plan.schema["drinks"].other == none
+        assert plan.schema["age"].other == 17
         with visitor(chromium) as (person, _):
             person.goto(link)
             assert person.evaluate("document.documentElement.lang") == "fr"
@@ -119,8 +126,8 @@ def test_a_survey_is_made_answered_and_watched(chromium: Any, collector: Collect
             person.get_by_role("button", name="Je suis d'accord").click()
             assert person.evaluate("document.activeElement.id") == "answers-title"
             person.get_by_role("group", name="Fumez-vous ?").get_by_label("Oui").check()
-            person.locator("#draw").click()  # with a question left out
-            assert "laissé de côté : drinks" in person.locator("#unanswered").text_content()
+            person.locator("#draw").click()  # with questions left out
+            assert "laissé de côté : drinks, age." in person.locator("#unanswered").text_content()
             assert not person.locator("#whisper").is_visible()
             person.locator("#draw").click()
             person.locator("#thanks").wait_for()

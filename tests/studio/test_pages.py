@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import zipfile
 
 import httpx
 import pyarrow.parquet as pq
@@ -124,6 +125,15 @@ def test_only_the_parts_that_changed_are_sent_again(
     assert parts(have) == []
     collector.hear(drawn, 10, seed=2)
     assert [name for name, _ in parts(have)] == ["people"]  # at once; the rest when it is drawn
+
+
+def test_all_tables_are_taken_away_at_once(browser: httpx.Client, drawn: Plan) -> None:
+    answer = browser.get(f"/watch/{drawn.id}/tables.xlsx")
+    assert answer.status_code == 200
+    assert 'filename="tables.xlsx"' in answer.headers["content-disposition"]
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as book:
+        sheets = book.read("xl/workbook.xml").decode()
+    assert sheets.count("<sheet ") == 1 + 4 + 6  # what they are, each attribute, each pair
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from pathlib import Path
@@ -10,26 +9,16 @@ from typing import Any
 
 import pytest
 
+from docs.site.notebooks import PLAIN, shown
+
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
-PLAIN = (str, dict, float, int)  # values that read well as Python writes them
 
 
 def sources(path: Path, kind: str) -> list[str]:
     """The cells of a notebook that are code, or prose."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == kind]
-
-
-def shown(cell: str, space: dict[str, Any]) -> Any:
-    """Run a cell as a notebook does; the value of its last expression."""
-    *body, last = ast.parse(cell).body
-    if not isinstance(last, ast.Expr):
-        body.append(last)
-    exec(compile(ast.Module(body, []), "cell", "exec", dont_inherit=True), space)
-    if not isinstance(last, ast.Expr):
-        return None
-    return eval(compile(ast.Expression(last.value), "cell", "eval", dont_inherit=True), space)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -326,3 +326,20 @@ def test_answers_of_several_cohorts_are_kept_together() -> None:
     padded = counts.to_bytes()[:-1] + b"\1"
     with pytest.raises(CorruptReport, match="padding"):
         counts_of(family).read(padded)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_aggregate_that_forgot_all_reports_is_a_new_one(kind: str) -> None:
+    plan = plan_of(kind)
+    some, more = reports_of(plan, seed=1), reports_of(plan, seed=2)
+    new = sv.Aggregate(plan).add(more)
+    used = sv.Aggregate(plan).add(some)
+    before = sv.Aggregate(plan).absorb(used)
+    used.clear()
+    assert (used.people, used.magnitude) == (0, 0)
+    assert used == sv.Aggregate(plan)
+    assert used.to_bytes() == sv.Aggregate(plan).to_bytes()
+    assert used.add(more) == new
+    assert used.to_bytes() == new.to_bytes()
+    assert list(used.pieces()) == list(new.pieces())
+    assert before == sv.Aggregate(plan).add(some)  # what was copied stays

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import sottovoce as sv
 from sottovoce.api.surveys import Survey
 from sottovoce.audit import check_method, check_question
+from sottovoce.audit.laws import LawBroken
+from sottovoce.audit.method_laws import (
+    method_case,
+    unbiased_tables_are_right_on_average,
+    unbiased_tables_err_as_they_say,
+)
 from sottovoce.questions.marginals.methods import METHODS, every_method, method
 from sottovoce.questions.marginals.methods.outside import BROUGHT_METHODS
 from sottovoce.questions.outside import BROUGHT_QUESTIONS
+from sottovoce.service import estimate_cache
+from sottovoce.service.survey_service import SurveyStatus
+from sottovoce.store import open_store
 from tests.packages import Site
 from tests.trials.pages import steps_of
 
@@ -57,6 +68,10 @@ def test_a_method_is_found_and_its_plans_name_the_package(methods: Site) -> None
     plan = asked("star-found", centre=2)
     assert plan.asked["options"] == {"centre": 2, "package": "star-found"}
     assert "an example, of the package star-found" in str(plan)
+    wave = sv.plan(SCHEMA, plan.question, epsilon=2, people=5000)  # the same question again
+    assert wave.asked == plan.asked
+    with pytest.raises(sv.InvalidInput, match="option 'package' is not one of star-found's"):
+        asked("star-found", package="another")
     again = sv.Plan.from_json(plan.text)
     people = {"a": [True, False] * 1000, "b": ["x", "z"] * 1000, "c": [True, False] * 1000}
     estimate = sv.Aggregate(again).add(sv.simulate(again, people, seed=1)).estimate()
@@ -187,6 +202,9 @@ def test_the_trials_method_is_whole(methods: Site) -> None:
     methods.install("star-whole", STAR.replace('"star"', '"star-whole"'), **{"star-whole": "Star"})
     found = check_method("star-whole", options={"centre": 1})
     assert found.passed, str(found)
+    for options, words in (({"center": 1}, "option 'center' is not one of"), ({"centre": 9}, "9")):
+        with pytest.raises(sv.InvalidInput, match=words):
+            check_method("star-whole", options=options)
 
 
 @pytest.mark.parametrize("mutant", METHOD_MUTANTS)
@@ -202,6 +220,17 @@ def test_a_broken_method_is_told_apart(methods: Site, mutant: str) -> None:
     assert law in broken, str(found)
 
 
+def test_a_table_that_is_unbiased_by_chance_is_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    case = method_case("marg-ps")
+    fit = case.fit
+    monkeypatch.setattr(type(fit), "is_unbiased", lambda own, places: own is fit)
+    for law in (unbiased_tables_are_right_on_average, unbiased_tables_err_as_they_say):
+        with pytest.raises(LawBroken, match="unbiased of 0 of 48 crowds' reports"):
+            law(case)
+
+
 # -- questions
 
 
@@ -209,7 +238,9 @@ def survey(kind: str) -> Survey:
     return Survey.parse(SURVEY | {"question": SURVEY["question"] | {"kind": kind}})
 
 
-def test_a_question_is_found_and_its_plans_name_the_package(questions: Site) -> None:
+def test_a_question_is_found_and_its_plans_name_the_package(
+    questions: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = "any-of-found"
     questions.install("Any_Found", ANY_OF.replace('"any-of"', f'"{name}"'), **{name: "AnyOf"})
     plan = survey(name).plan()
@@ -228,6 +259,12 @@ def test_a_question_is_found_and_its_plans_name_the_package(questions: Site) -> 
     assert sv.Client(alone).report({"o": "no"}).to_bytes()
     with pytest.raises(sv.InvalidInput, match=f"question '{name}' needs the package 'any-found'"):
         _ = alone.question
+    with open_store(f"sqlite:///{questions.folder}/survey.db") as store:
+        store.add_plan(alone)  # it is listed all the same, and so are all other surveys
+        assert SurveyStatus.of(store, store.entry(alone.id)).to_json()["question"] == name
+        monkeypatch.setitem(estimate_cache._stores, "here", store)
+        made = estimate_cache._estimated("here", alone.text, 0, questions.folder / "estimate")
+        assert "needs the package 'any-found'" in str(made.problem)
 
 
 def test_an_unknown_question_lists_those_of_others(questions: Site) -> None:
@@ -319,3 +356,28 @@ def test_a_broken_question_is_told_apart(questions: Site, mutant: str) -> None:
     found = check_question(survey(name))
     broken = [check.law for check in found.laws if not check.passed]
     assert any(law in each for each in broken), str(found)
+
+
+@pytest.mark.parametrize("mutant", ["the next value's share", "no report is looked at"])
+def test_answers_that_are_wrong_at_every_epsilon_are_told_apart(
+    mutant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"kind": "frequencies", "attributes": ["o"]}
+    right = check_question(Survey.parse(SURVEY | {"question": asked}))
+    assert right.passed, str(right)
+    estimate = sv.Frequencies.estimate
+
+    def wrong(question: sv.Frequencies, aggregate: sv.Aggregate, **how: Any) -> sv.Estimate:
+        found = estimate(question, aggregate, **how)
+        table = found.table
+        if mutant == "no report is looked at":
+            values, variances = np.full(len(table.values), 0.25), np.zeros(len(table.values))
+        else:
+            values, variances = np.roll(table.values, 1), np.roll(table.variances, 1)
+        changed = replace(table, values=values, variances=variances)
+        return replace(found, tables={table.attributes: changed})
+
+    monkeypatch.setattr(sv.Frequencies, "estimate", wrong)
+    found = check_question(Survey.parse(SURVEY | {"question": asked}))
+    broken = [check.law for check in found.laws if not check.passed]
+    assert broken == ["unbiased tables of attributes are right on average"]

@@ -132,6 +132,18 @@ def test_parts_of_shuffled_plans_are_refused_elsewhere(option: str) -> None:
         sv.plan(SCHEMA, sv.Frequencies("x", focus="head"), epsilon=1, people=1000)
 
 
+@pytest.mark.parametrize("trust", [{}, {"trust": "shuffled", "delta": "1e-8"}])
+def test_names_of_mechanisms_that_a_plan_cannot_have_say_why(trust: dict[str, str]) -> None:
+    for name in ("aue", "rap-r"):
+        why = rf"oracle \({name}\) is not LDP: .* simulates it"
+        with pytest.raises(sv.InvalidInput, match=why):
+            sv.plan(SCHEMA, sv.Frequencies("x", oracle=name), epsilon=1, people=5000, **trust)
+    if not trust:
+        for name in ("sh", "solh", "rap"):
+            with pytest.raises(sv.InvalidInput, match=rf"oracle \({name}\) is for shuffled plans"):
+                sv.plan(SCHEMA, sv.Frequencies("x", oracle=name), epsilon=1, people=5000)
+
+
 def test_questions_that_cannot_be_shuffled_say_why() -> None:
     with pytest.raises(sv.InvalidInput, match="she has no privacy blanket"):
         shuffled(sv.Frequencies("x", oracle="she"))

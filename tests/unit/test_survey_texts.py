@@ -9,6 +9,9 @@ import pytest
 import sottovoce as sv
 from sottovoce.api.surveys import Survey, parse_schema
 from sottovoce.ground.errors import InvalidInput
+from sottovoce.pages import figures
+from sottovoce.schema.missing import with_missing
+from sottovoce.studio.take_page import missing_of
 
 BODY: dict[str, Any] = {
     "epsilon": "2",
@@ -84,6 +87,10 @@ def test_a_question_that_may_be_left_out_has_an_answer_for_it() -> None:
     ("attribute", "rule"),
     [
         ({"kind": "boolean", "missing": ""}, r"missing \(\) must be a text"),
+        (
+            {"kind": "boolean", "missing": "Yes"},
+            r"missing \(Yes\) must not be a word for yes or no",
+        ),
         ({"kind": "boolean", "missing": "none", "other": True}, "missing and other say the same"),
         ({"kind": "ordinal", "low": 1, "high": 5, "missing": 9}, r"missing \(9\) must be 0 or 6"),
         ({"kind": "text", "bytes": 4, "missing": "none"}, "missing: an attribute of kind text"),
@@ -115,3 +122,22 @@ def test_a_report_holds_what_people_read() -> None:
     assert sv.report(plan, heard, title="Habits", texts=TEXTS).title == "Habits"
     with pytest.raises(InvalidInput, match="attribute 'tea' is not in the schema"):
         sv.report(plan, heard, texts=sv.Texts(questions={"tea": "Tea?"}))
+
+
+def test_pages_say_no_answer_in_place_of_the_number_that_stands_for_it() -> None:
+    schema = sv.Schema(age=sv.Ordinal(17, 49, bins=[17, 18, 30], other=17), tea=sv.Boolean())
+    question = sv.Marginals(up_to=2, method="inp-ht")
+    plan = sv.plan(schema, question, epsilon=4.0, people=2000)
+    people = {"age": [17, 20, 20, 40] * 500, "tea": [True, True, False, False] * 500}
+    found = sv.Aggregate(plan).add(sv.simulate(plan, people, seed=1)).estimate()
+    single, _ = figures.singles(found)
+    assert [row["value"] for row in single.rows] == ["no answer", "18 to 29", "30 to 49"]
+    pair = figures.table_of(found, ["age", "tea"])
+    assert isinstance(pair, figures.Picture)
+    assert pair.rows[0]["value"] == "no answer, no"
+    assert found.marginal("age").labels[0] == "17"  # the data stay what they are
+
+
+def test_a_number_may_be_left_out_if_its_answer_has_a_bin_of_its_own() -> None:
+    own, shared = with_missing(sv.Ordinal(18, 97, bins=4), 17), sv.Ordinal(0, 99, bins=4, other=0)
+    assert (missing_of(own, "number"), missing_of(shared, "number")) == (17, None)

@@ -76,7 +76,8 @@ function primeFrom(size) {
 /** olh-field */
 export function line(size, options, { truth }) {
   const prime = primeFrom(size);
-  const intervals = option(options, "hash_size", 2n, size);
+  const fewest = (prime + 8191n) >> 13n; // or a report would name more than 2^13 values
+  const intervals = option(options, "hash_size", fewest > 2n ? fewest : 2n, size);
   const widths = [prime - 2n, prime - 1n, intervals - 1n].map(bitLength);
   return {
     widths,

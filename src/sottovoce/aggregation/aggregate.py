@@ -224,6 +224,13 @@ class Aggregate:
             own = None if column is None else column[batch.rows]
             self.counts.add(batch, checked.cohorts[batch.rows], checked.payload[batch.rows], own)
 
+    def clear(self) -> Self:
+        """Forget all reports. Whoever folds one crowd after the other so spares what new memory
+        of large tables costs.
+        """
+        self.counts = self.counts.emptied()
+        return self
+
     def absorb(self, other: Aggregate) -> Self:
         """Add another crowd's integers to these, in place; the other aggregate stays as it is."""
         if other.plan.id != self.plan.id:

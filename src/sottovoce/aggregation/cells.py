@@ -40,7 +40,7 @@ def held_cells(table: NDArray[np.integer], first: int = 0) -> Iterator[PlacedCel
     flat = table.reshape(-1)
     for start in range(0, flat.size, BLOCK_CELLS):
         block = flat[start : start + BLOCK_CELLS]
-        places = np.flatnonzero(block)
+        places = np.flatnonzero(block != 0)  # of truths many times as fast as of integers
         if len(places):
             yield PlacedCells(places + (first + start), block[places].astype(np.int64))
 

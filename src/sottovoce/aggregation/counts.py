@@ -117,6 +117,10 @@ class Counts(ABC):
     def absorb(self, other: Self) -> None:
         """Add another crowd, which stays as it is. See :meth:`grow`."""
 
+    def emptied(self) -> Self:
+        """Counts of nobody; these are not to be used again, since the memory may be the same."""
+        return type(self)(self.cohorts)
+
     def merge(self, other: Self) -> Self:
         """Both crowds together; neither of the two changes."""
         out = type(self)(self.cohorts)

@@ -32,6 +32,7 @@ from sottovoce.oracles.base import Integers
 if TYPE_CHECKING:
     from sottovoce.aggregation.counts import Counts
 
+KEPT_CELLS = 1 << 22  # of small pieces, between the look at all of them and their use
 JOINED_CELLS = 1 << 20  # of several pieces, that are added in one step
 # of a piece of rows, if as many people come as the plan expects: 32 times as many still fit
 ROW_PIECE_BYTES = 1 << 15
@@ -121,9 +122,10 @@ def _hashes(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 def add_pieces(plan_id: str, counts: Counts, pieces: Sequence[Piece]) -> None:
     """Add all pieces of some aggregates of one plan to counts; if any is wrong, nothing changes."""
-    magnitude = _checked(plan_id, pieces, partial(_check_content, counts))
+    bodies = _Bodies()
+    magnitude = _checked(plan_id, pieces, bodies, partial(_check_content, counts))
     counts.grow(magnitude)
-    for content in _contents(pieces):
+    for content in _contents(pieces, bodies):
         if isinstance(content, PlacedCells):
             counts.add_cells(content)
         else:
@@ -141,10 +143,11 @@ def vector_of(plan_id: str, pieces: Sequence[Piece], shape: tuple[int, ...]) -> 
 
     if not pieces:
         raise CorruptReport("pieces: all are missing")
-    _checked(plan_id, pieces, check)
+    bodies = _Bodies()
+    _checked(plan_id, pieces, bodies, check)
     most: dict[int, int] = defaultdict(int)
     for piece in pieces:
-        content = body_of(piece.number, piece.body).content
+        content = bodies.of(piece).content
         assert isinstance(content, PlacedCells)
         most[piece.number] += _largest(content)
         if most[piece.number] >= 1 << 63:
@@ -153,13 +156,38 @@ def vector_of(plan_id: str, pieces: Sequence[Piece], shape: tuple[int, ...]) -> 
     return total.reshape(shape)
 
 
+class _Bodies:
+    """What pieces say. All of them are checked before any is used: small ones are kept meanwhile,
+    others are read twice.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Piece, PieceBody] = {}
+        self._left = KEPT_CELLS
+
+    def of(self, piece: Piece) -> PieceBody:
+        """What one says."""
+        known = self._kept.get(piece)
+        if known is not None:
+            return known
+        body = body_of(piece.number, piece.body)
+        size = len(body.content.places) if isinstance(body.content, PlacedCells) else KEPT_CELLS
+        if size <= self._left:
+            self._kept[piece] = body
+            self._left -= size
+        return body
+
+
 def _checked(
-    plan_id: str, pieces: Sequence[Piece], check_content: Callable[[int, Content], None]
+    plan_id: str,
+    pieces: Sequence[Piece],
+    bodies: _Bodies,
+    check_content: Callable[[int, Content], None],
 ) -> int:
     """The magnitude of pieces, all of which were looked at."""
     magnitude, check = 0, 0
     for piece in pieces:
-        body = body_of(piece.number, piece.body)
+        body = bodies.of(piece)
         if body.plan_id != plan_id:
             raise PlanMismatch(f"piece {piece.number}: it belongs to another plan")
         try:
@@ -187,20 +215,21 @@ def _check_content(counts: Counts, number: int, content: Content) -> None:
         counts.check_rows(content)
 
 
-def _contents(pieces: Sequence[Piece]) -> Iterator[Content]:
+def _contents(pieces: Sequence[Piece], bodies: _Bodies) -> Iterator[Content]:
     """What pieces hold, at the places of the aggregate. Pieces of few cells are joined, since a
     sparse tally sorts all that it holds whenever it gets more.
     """
-    last, waiting = -1, list[PlacedCells]()
+    last, waiting, cells = -1, list[PlacedCells](), 0
     for piece in sorted(pieces, key=lambda piece: piece.number):
-        content = body_of(piece.number, piece.body).content
+        content = bodies.of(piece).content
         is_next = isinstance(content, PlacedCells) and piece.number > last
-        if waiting and (not is_next or sum(len(each.places) for each in waiting) > JOINED_CELLS):
+        if waiting and (not is_next or cells > JOINED_CELLS):
             yield joined_cells(waiting)
-            waiting = []
+            waiting, cells = [], 0
         last = piece.number
         if isinstance(content, PlacedCells):
             waiting.append(PlacedCells(content.places + piece.number * PIECE_CELLS, content.values))
+            cells += len(content.places)
         else:
             yield content
     if waiting:

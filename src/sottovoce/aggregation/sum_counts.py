@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Self
 
 from sottovoce.aggregation.cohort_counts import CohortCounts, Heard
 from sottovoce.aggregation.cohort_part import CohortPart
@@ -25,6 +26,20 @@ class SumCounts(CohortCounts):
 
     def _parts(self, oracles: Sequence[Oracle], magnitude: int) -> list[CohortPart]:
         return [part_of(oracle, magnitude) for oracle in oracles]
+
+    def emptied(self) -> Self:
+        for index, heard in self._heard.items():
+            oracles = self.cohorts[index].oracles
+            parts = [
+                part if isinstance(part, Sums) else part_of(oracle)
+                for part, oracle in zip(heard.parts, oracles, strict=True)
+            ]
+            for part in parts:
+                if isinstance(part, Sums):
+                    part.clear()
+            self._heard[index] = Heard(0, 0, parts)
+        self.magnitude = 0
+        return self
 
     def _slices(self, oracles: Sequence[Oracle]) -> Sequence[slice]:
         return slices_of(oracles)

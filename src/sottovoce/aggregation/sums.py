@@ -31,6 +31,10 @@ class Sums(CohortPart):
         room = self._oracle.fitted(self._state, magnitude)
         self._state = self._oracle.absorb(room, other._state)
 
+    def clear(self) -> None:
+        """Forget everybody; a large table's memory is the system's to give, which takes longer."""
+        self._state[...] = 0
+
     def support(self, ask: int, values: ArrayLike | None) -> Integers:
         return self._oracle.support_of(self._state, self._oracle.asked(values))
 

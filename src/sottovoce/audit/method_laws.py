@@ -32,6 +32,7 @@ from sottovoce.schema import Boolean, Categorical, Schema
 
 CASE_PEOPLE = 2000
 CASE_DRAWS = 2000  # reports of an audit with real coins
+LEAST_REPEATS = REPEATS // 2  # that say of a table that it is unbiased, or else none should
 CASE_WAYS = 100_000  # that an audit enumerates, about
 # of these the first that a method takes
 CASE_SCHEMAS = (
@@ -124,7 +125,11 @@ class MethodCase:
             for places, runs in found.items():
                 if estimate.fit.is_unbiased(places):
                     runs.add(estimate.marginal(*self.work.attributes(places)))
-        return {places: runs for places, runs in found.items() if runs.runs > 1}
+        for places, runs in found.items():
+            names = ", ".join(self.work.attributes(places))
+            said = f"{names}: said to be unbiased of {runs.runs} of {REPEATS} crowds' reports"
+            must(runs.runs >= LEAST_REPEATS, said)
+        return found
 
 
 def options_stand_in_a_plan(case: MethodCase) -> None:
@@ -133,6 +138,11 @@ def options_stand_in_a_plan(case: MethodCase) -> None:
     must(first == again, "the same options are settled in two ways")
     text = json.dumps(plain_options(first))
     must(text == json.dumps(first), "settled options hold floats, or numbers in another spelling")
+    settled = case.plan.question
+    must(
+        settled.settled(case.schema, case.terms) == settled,
+        "a plan's question is settled in another way again",
+    )
     try:
         case.method.settle(case.work, case.terms, {**case.options, "no_such_option": 1})
     except InvalidInput:
@@ -251,9 +261,21 @@ def method_case(
         case = MethodCase(found, schema, terms, options or {})
         reason = found.refuse(case.work, terms)
         if reason is None:
+            if options:
+                _check_given(case)
             return case
         reasons.append(reason)
     raise InvalidInput(f"method ({name}) fits no small survey: {'; '.join(reasons)}")
+
+
+def _check_given(case: MethodCase) -> None:
+    """Refuse options that the method refuses; whatever else goes wrong in it is for its laws."""
+    try:
+        case.method.settle(case.work, case.terms, case.options)
+    except InvalidInput:
+        raise
+    except Exception:
+        return
 
 
 def check_method(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,10 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.terms import Terms
 from sottovoce.questions.base import Question, predicted
-from sottovoce.results.estimate import Estimate
+from sottovoce.questions.marginals.estimate import labels_of
+from sottovoce.results.estimate import Estimate, Floats, Table
 from sottovoce.schema import CODE, MEMBERS, Items
+from sottovoce.schema.attribute import Single
 
 QUESTION_PEOPLE = 3000
 MAX_MADE_UP_VALUES = 16  # of an attribute, that made-up people hold
@@ -73,6 +76,25 @@ class QuestionCase:
     @cached_property
     def estimate(self) -> Estimate:
         return self.aggregate(self.plan, 1).estimate()
+
+    def truth(self, table: Table) -> Floats | None:
+        """The true frequencies of a table whose cells are all values of single attributes; None of
+        other tables, whose cells only the question knows.
+        """
+        schema = self.survey.schema
+        known = [schema[name] for name in table.attributes if isinstance(schema.get(name), Single)]
+        sizes = [each.size for each in known]
+        if len(known) < len(table.attributes) or prod(sizes) != len(table.labels):
+            return None
+        if list(table.labels) != list(labels_of(schema, table.attributes)):
+            return None
+        codes = [
+            [attribute.code(value) for value in self.people[name]]
+            for name, attribute in zip(table.attributes, known, strict=True)
+        ]
+        places = np.ravel_multi_index(np.array(codes), sizes)
+        counts = np.bincount(places, minlength=prod(sizes))
+        return np.asarray(counts / QUESTION_PEOPLE)
 
     @cached_property
     def runs(self) -> dict[tuple[str, ...], tuple[RepeatedTable, RepeatedTable]]:
@@ -169,6 +191,16 @@ def unbiased_tables_do_not_depend_on_epsilon(case: QuestionCase) -> str:
     return _said(case)
 
 
+def unbiased_tables_of_attributes_are_right_on_average(case: QuestionCase) -> str:
+    known = {names: case.truth(case.estimate.tables[names]) for names in case.runs}
+    truths = {names: truth for names, truth in known.items() if truth is not None}
+    for names, truth in truths.items():
+        distance, limit = worst_bias(case.runs[names][0], truth)
+        told = ", ".join(names)
+        must(distance <= limit, f"{told}: a value is off by {distance:.1f} standard errors")
+    return f"{len(truths)} tables" if truths else "no table lists the values of attributes"
+
+
 def unbiased_tables_err_as_they_say(case: QuestionCase) -> str:
     for names, (own, _) in case.runs.items():
         # about its own mean, which is one run's worth nearer than the truth
@@ -194,6 +226,7 @@ QUESTION_LAWS: tuple[QuestionLaw, ...] = (
     the_same_reports_give_the_same_tables,
     nobody_is_refused,
     unbiased_tables_do_not_depend_on_epsilon,
+    unbiased_tables_of_attributes_are_right_on_average,
     unbiased_tables_err_as_they_say,
 )
 

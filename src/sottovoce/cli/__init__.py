@@ -106,6 +106,11 @@ def _explained(wrong: Exception) -> str | None:
     if isinstance(wrong, ModuleNotFoundError):
         missing = explained_import(wrong)
         return None if missing is None else str(missing)
+    if isinstance(wrong, UnicodeEncodeError):
+        return (
+            f"a name cannot be written in this system's encoding ({wrong.encoding}); set one that "
+            "has every sign, such as LC_ALL=C.UTF-8"
+        )
     if isinstance(wrong, OSError):
         named = f"{wrong.filename}: " if wrong.filename else ""
         return f"{named}{wrong.strerror or 'the file cannot be read; it was cut or damaged'}"

@@ -11,7 +11,7 @@ import typer
 from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
 from sottovoce.cli.comparing import Plot, check_plot, compared, show
 from sottovoce.cli.engines import EngineChoice, EngineName, Master
-from sottovoce.cli.listing import listing
+from sottovoce.cli.listing import listing, names_of
 from sottovoce.console.reading import LOCAL_ENGINE
 from sottovoce.console.screen import say
 from sottovoce.ground.errors import InvalidInput
@@ -29,7 +29,11 @@ def compare_marginals(
     ] = 65_536,
     methods: Annotated[
         str,
-        typer.Option(metavar="a,b", help="By name, with options as in calm:theta=0.01; or auto."),
+        typer.Option(
+            metavar="a,b",
+            help="By name, with options as in calm:theta=0.01; or auto.",
+            autocompletion=names_of("marginals"),
+        ),
     ] = "auto",
     planned_for: Annotated[
         int | None,

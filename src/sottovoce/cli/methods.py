@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sottovoce.cli.commands import Json, app, print_json
+from sottovoce.cli.listing import names_of
 from sottovoce.console.screen import say
 from sottovoce.ground.errors import InvalidInput
 
@@ -23,7 +24,11 @@ NARROWEST_TEXT, WIDEST_TEXT = 40, 100  # columns of text
 def methods(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KIND or NAME]...", help="Some; by default all, by kind."),
+        typer.Argument(
+            metavar="[KIND or NAME]...",
+            help="Some; by default all, by kind.",
+            autocompletion=names_of(),
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

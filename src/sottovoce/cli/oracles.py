@@ -10,7 +10,7 @@ import typer
 from sottovoce.cli.commands import Json, Quiet, Size, app, compare_app, listed, print_json
 from sottovoce.cli.comparing import Plot, check_plot, compared, show
 from sottovoce.cli.engines import EngineChoice, EngineName, Master
-from sottovoce.cli.listing import listing
+from sottovoce.cli.listing import listing, names_of
 from sottovoce.console.reading import LOCAL_ENGINE
 
 
@@ -48,7 +48,13 @@ def compare_oracles(
     people: Annotated[int, typer.Option(help="In each run.")],
     runs: Annotated[int, typer.Option(help="Each with its own seed and salt.")],
     names: Annotated[
-        str | None, typer.Option("--oracles", metavar="a,b", help="Some; by default all that fit.")
+        str | None,
+        typer.Option(
+            "--oracles",
+            metavar="a,b",
+            help="Some; by default all that fit.",
+            autocompletion=names_of("oracle"),
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
     plot: Plot = None,

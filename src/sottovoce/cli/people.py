@@ -152,7 +152,7 @@ def whisper(
     spark://host:7077
     """
     from sottovoce.console.surveys import read_plan
-    from sottovoce.console.writing import write_crowd, write_whispers
+    from sottovoce.console.writing import check_crowd, write_whispers
     from sottovoce.sending.people import PeopleFileOptions
 
     made = read_plan(plan_file, plan_id)
@@ -161,8 +161,11 @@ def whisper(
     if chosen.is_local:
         count = write_whispers(made, people, output, seed, quiet, series, reading)
     else:
+        from sottovoce.sending.crowd_files import write_simulated
+
+        own_seed = check_crowd(seed, series, chosen.name)
         with chosen.opened() as workers:
-            count = write_crowd(made, people, output, seed, series, reading, workers)
+            count = write_simulated(workers, made, people, output, own_seed, reading)
     fakes = 0 if made.shuffling is None else made.shuffling.fakes
     added = f" ({fakes:,} of them fakes, which its shufflers add)" if fakes else ""
     typer.echo(f"{count:,} reports written to {output}{added}")

@@ -11,7 +11,7 @@ import typer
 from sottovoce.cli.commands import Json, Quiet, compare_app, listed
 from sottovoce.cli.comparing import Plot, check_plot, compared, show
 from sottovoce.cli.engines import EngineChoice, EngineName, Master
-from sottovoce.cli.listing import listing
+from sottovoce.cli.listing import listing, names_of
 from sottovoce.console.reading import LOCAL_ENGINE
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def compare_heavyhitters(
         typer.Option(
             metavar="a,b",
             help="By name, with options as in pem:queries=1048576; or auto, or genie.",
+            autocompletion=names_of("heavy-hitters"),
         ),
     ] = "auto",
     candidates: Annotated[
@@ -115,7 +116,12 @@ def compare_itemsets(
     top: Top,
     epsilon: Epsilons,
     methods: Annotated[
-        str, typer.Option(metavar="a,b", help="By name, with options as in psfo:length=4; or auto.")
+        str,
+        typer.Option(
+            metavar="a,b",
+            help="By name, with options as in psfo:length=4; or auto.",
+            autocompletion=names_of("top-items", "top-itemsets"),
+        ),
     ] = "auto",
     of_sets: Annotated[
         bool, typer.Option("--sets", help="Sets of items, of any size, instead of single items.")

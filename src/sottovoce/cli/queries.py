@@ -11,7 +11,7 @@ import typer
 from sottovoce.cli.commands import Json, Quiet, compare_app, listed
 from sottovoce.cli.comparing import Plot, check_plot, compared, show
 from sottovoce.cli.engines import EngineChoice, EngineName, Master
-from sottovoce.cli.listing import listing
+from sottovoce.cli.listing import listing, names_of
 from sottovoce.console.reading import LOCAL_ENGINE
 
 if TYPE_CHECKING:
@@ -51,7 +51,11 @@ def compare_queries(
     ] = 1_000_000,
     methods: Annotated[
         str,
-        typer.Option(metavar="a,b", help="By name, with options as in hio:fanout=4; or auto."),
+        typer.Option(
+            metavar="a,b",
+            help="By name, with options as in hio:fanout=4; or auto.",
+            autocompletion=names_of("queries"),
+        ),
     ] = "auto",
     queries: Annotated[int, typer.Option(help="Random ones in each run, for each volume.")] = 30,
     predicates: Annotated[

@@ -14,7 +14,7 @@ import typer
 from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
 from sottovoce.cli.comparing import Plot, check_plot, compared, show
 from sottovoce.cli.engines import EngineChoice, EngineName, Master
-from sottovoce.cli.listing import listing
+from sottovoce.cli.listing import listing, names_of
 from sottovoce.console.reading import LOCAL_ENGINE
 from sottovoce.console.screen import say
 from sottovoce.ground.labels import visible
@@ -204,7 +204,9 @@ def compare_releases(
     methods: Annotated[
         str,
         typer.Option(
-            metavar="a,b", help="By name, with options as in set-union:form=weighted; or auto."
+            metavar="a,b",
+            help="By name, with options as in set-union:form=weighted; or auto.",
+            autocompletion=names_of("release"),
         ),
     ] = "auto",
     delta: Delta = "1e-6",

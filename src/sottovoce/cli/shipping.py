@@ -135,7 +135,8 @@ def fold_minutes(
     make those of days, which `sottovoce estimate plan.json FOLDER` adds up.
 
     A segment that was damaged is set aside and named. After --forget-days a day is over: its
-    reports and ids are deleted, its total stays, and what comes later is set aside.
+    reports and ids are deleted, its total stays, and what comes later is set aside. Twice as many
+    days after it the reports of what was set aside are deleted, too; it is still counted.
 
     Example:  sottovoce fold-minutes plan.json /srv/collected --every 60
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import typer
 
@@ -77,7 +77,8 @@ def _settled(source: str) -> str:
         return str(SqliteAddress.parse(source).path.resolve())
     parts = urlsplit(source) if source.startswith("file://") else None
     if parts is None and "://" in source:
-        return unquote(shown(source))
+        servers = parse_qs(urlsplit(source).query).get("endpoint_override", [])
+        return "@".join([unquote(shown(source)), *servers])
     return str(Path(source if parts is None else unquote(parts.path)).resolve())
 
 

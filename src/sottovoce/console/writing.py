@@ -11,7 +11,6 @@ from sottovoce.ground.files import replacing
 from sottovoce.protocol.texts import NO_TEXTS
 
 if TYPE_CHECKING:
-    from sottovoce.engine import TaskEngine
     from sottovoce.protocol.plan import Plan
     from sottovoce.protocol.texts import Texts
     from sottovoce.sending.people import PeopleFileOptions
@@ -63,23 +62,15 @@ def write_whispers(
         return write_stream(output, told if members is None else members.recorded(told))
 
 
-def write_crowd(
-    made: Plan,
-    people: Path,
-    output: Path,
-    seed: int | None,
-    series: Path | None,
-    reading: PeopleFileOptions,
-    engine: TaskEngine,
-) -> int:
-    """The same by an engine's workers, into a new folder; of people who are simulated."""
-    from sottovoce.sending.crowd_files import write_simulated
-
+def check_crowd(seed: int | None, series: Path | None, engine: str) -> int:
+    """The seed, before a cluster is asked: people whom an engine of this name draws are simulated,
+    in rounds that the seed keeps.
+    """
     if seed is None:
         raise InvalidInput(
-            f"engine ({engine.name}) simulates, and needs --seed: coins of real people are drawn "
+            f"engine ({engine}) simulates, and needs --seed: coins of real people are drawn "
             "here, by the engine local"
         )
     if series is not None:
         raise InvalidInput("series is for the engine local: with --seed the seed keeps rounds")
-    return write_simulated(engine, made, people, output, seed, reading)
+    return seed

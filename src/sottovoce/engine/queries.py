@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sottovoce.questions.queries.sql.answer import QueryAnswer
 
 MAX_COUNTED_ROWS = 1 << 20  # different rows of a query's public columns, which travel to workers
-CHUNK_BYTES = 1 << 19  # of counted rows in one piece
+COUNTED_PIECE_BYTES = 1 << 19  # of counted rows in one piece
 TIMES, WEIGHT = " times", " weight"  # names that no attribute has
 # a weight in limbs: below 2^52 in all, and sums of their products stay within 64 bits, since
 # weights in fixed point add up to 2^49 at most
@@ -105,7 +105,7 @@ class CountRowsTask:
             columns[TIMES] = pa.array(np.ones(len(reports), np.int64))
             found = [counted(self.names, [*found, pa.table(columns)])]
         for table in found:
-            step = max(1, int(CHUNK_BYTES * len(table) / max(1, table.nbytes)))
+            step = max(1, int(COUNTED_PIECE_BYTES * len(table) / max(1, table.nbytes)))
             for start in range(0, len(table), step):
                 yield Piece(start, _packed(table.slice(start, step)))
 

@@ -37,6 +37,7 @@ from sottovoce.protocol.plan import Plan
 
 CONNECT_SLOTS = 16  # a server of Spark Connect does not say how many cores it has
 MAX_SUM_TASKS = 16
+MIN_PYSPARK = 4  # its first number
 LISTEN_SECONDS = 10  # of an address that is asked whether anybody is there
 WORKER_SECONDS = 60  # until the first worker of a cluster takes part
 _CONNECT_PORT = 15002
@@ -47,6 +48,8 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.driver.memory": "512m",
+    # Java does little but schedule: a second look at what it compiled would cost more than it saves
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
@@ -116,7 +119,8 @@ class SparkEngine(TaskEngine):
         with _explained():
             rows = source.mapInArrow(runner, shipped.COLUMNS)
             if merge:
-                homes = rows.repartition(min(count, MAX_SUM_TASKS), "piece")
+                sums = min(count, self.slots, MAX_SUM_TASKS)
+                homes = rows.repartition(sums, "piece")
                 rows = homes.sortWithinPartitions("piece").mapInArrow(
                     shipped.sum_rows, shipped.COLUMNS
                 )
@@ -136,7 +140,7 @@ class SparkEngine(TaskEngine):
 
 def start_spark(master: str | None = None) -> SparkEngine:
     """A session of one's own, with a master; by default threads of this machine."""
-    imported("pyspark")
+    _require_pyspark()
     running = _running_session(master)
     if running is not None:
         return SparkEngine(running)
@@ -166,7 +170,7 @@ def connect_spark(url: str) -> SparkEngine:
     """A session of a Spark Connect server; needs no Java here, and leaves alone those that this
     process has.
     """
-    imported("pyspark")
+    _require_pyspark()
     _require_answer("engine", url, [_host_and_port(url, _CONNECT_PORT)])
     with _explained():
         from pyspark.sql.connect.session import SparkSession
@@ -190,6 +194,12 @@ def _running_session(master: str | None) -> Any:
 
 def _is_connect(session: Any) -> bool:
     return ".connect." in type(session).__module__
+
+
+def _require_pyspark() -> None:
+    version = str(imported("pyspark").__version__)
+    if int(version.partition(".")[0]) < MIN_PYSPARK:
+        raise ClusterError(f"pyspark ({version}) must be version {MIN_PYSPARK} or later")
 
 
 def _require_java() -> None:

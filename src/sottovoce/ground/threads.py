@@ -44,6 +44,6 @@ def _quota(cgroups: Path) -> float | None:
 
 def _first_line(path: Path) -> str | None:
     try:
-        return path.read_text().strip()
+        return path.read_text(encoding="ascii").strip()
     except OSError:
         return None

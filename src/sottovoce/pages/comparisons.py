@@ -10,6 +10,7 @@ from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import parts, visible
 from sottovoce.pages.groups import TOO_FEW
 from sottovoce.pages.parts import percent, span
+from sottovoce.pages.silent import in_words
 from sottovoce.results.averages import span_text
 from sottovoce.results.groups import written_group
 
@@ -51,7 +52,7 @@ def groups_compared(
     """
     if not 1 <= len(groups) <= MAX_COMPARED_GROUPS:
         raise InvalidInput(f"groups ({len(groups)}) must be 1 to {MAX_COMPARED_GROUPS} here")
-    labels = _labels(found.marginal(attribute))
+    labels = _labels(in_words(found.marginal(attribute), found.schema))
     columns = []
     notes: list[str] = []
     averages: list[Average] = []
@@ -92,7 +93,7 @@ def waves_compared(
         _cells(change, level, population=True),
     )
     names = ", ".join(map(visible, attributes))
-    rows = list(zip(_labels(now), *columns, strict=True))
+    rows = list(zip(_labels(in_words(now, found.schema)), *columns, strict=True))
     heads = (names, "before", "now", "change")
     return PeopleCompared([_figures(f"Change of {names}", heads, rows)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -15,10 +16,12 @@ from sottovoce.analysis.sums import Sum, sum_of
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import visible
 from sottovoce.pages.charts import MAX_CHART_BARS, heat, network, shortened, single
+from sottovoce.pages.silent import in_words
 from sottovoce.results.estimate import Estimate, Table
 from sottovoce.schema import Schema
 
 INTERVAL_LEVEL = 0.95
+BROAD_CHART = 430  # pixels
 MOST_SINGLES = 40  # attributes that are drawn
 MOST_RELATED = 24  # attributes whose ties are all looked at
 MAX_PAIR_CHARTS = 6  # heat maps on the page; any other is one question away
@@ -36,6 +39,12 @@ class Picture:
     more: int  # rows that are left out
     note: str
     total: str = ""  # a sum over some of its values, in words, if one was asked for
+
+    @property
+    def is_broad(self) -> bool:
+        """Whether its chart needs the room of two, to be read."""
+        width = re.match(r'<svg[^>]*? width="([\d.]+)"', self.svg)
+        return width is not None and float(width[1]) > BROAD_CHART
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,9 @@ class Relations:
 def singles(estimate: Estimate, level: float = INTERVAL_LEVEL) -> list[Picture]:
     """Every attribute by itself; of popular values the one that was asked about."""
     names = estimate.singles[:MOST_SINGLES]
-    return [_drawn(estimate, estimate.tables[each], level) for each in names]
+    return [
+        _drawn(estimate, in_words(estimate.tables[each], estimate.schema), level) for each in names
+    ]
 
 
 def relations(told: Estimate, level: float = INTERVAL_LEVEL) -> Relations | str:
@@ -93,7 +104,8 @@ def relations(told: Estimate, level: float = INTERVAL_LEVEL) -> Relations | str:
     is_exact = fit.evidence(places[:1]) is not None or all(
         fit.is_unbiased(pair) and not fit.is_reconstructed(pair) for pair in places
     )
-    drawn = [_heat(estimate.marginal(*each.attributes), level) for each in found[:MAX_PAIR_CHARTS]]
+    pairs = [estimate.marginal(*each.attributes) for each in found[:MAX_PAIR_CHARTS]]
+    drawn = [_heat(in_words(each, estimate.schema), level) for each in pairs]
     branches = [
         Branch(edge.parent, edge.child, edge.figure, edge.is_asked, edge.is_clear)
         for edge in tree.edges
@@ -107,7 +119,7 @@ def relations(told: Estimate, level: float = INTERVAL_LEVEL) -> Relations | str:
 def table_of(estimate: Estimate, names: Sequence[str]) -> Picture | str:
     """Any table: a heat map of two attributes, several of three, bars of others; or why none."""
     try:
-        table = estimate.marginal(*names)
+        table = in_words(estimate.marginal(*names), estimate.schema)
     except InvalidInput as wrong:
         return str(wrong)
     return _heat(table) if len(names) in (2, 3) else _drawn(estimate, table, INTERVAL_LEVEL)

@@ -9,6 +9,7 @@ from sottovoce.ground.labels import parts, visible
 from sottovoce.pages.figures import MOST_SINGLES, Picture, Relations, relations, singles
 from sottovoce.pages.groups import averages_html, within_html
 from sottovoce.pages.parts import html_table, in_language, percent, span
+from sottovoce.pages.silent import in_words
 
 if TYPE_CHECKING:
     from sottovoce.analysis import Association
@@ -72,8 +73,9 @@ def card(
         for row in picture.rows
     ]
     more = f'<p class="note">and {picture.more:,} more</p>' if picture.more else ""
+    room = " broad" if picture.is_broad else ""
     return (
-        f'<section class="card"><h3>{escape(names)}</h3>{words}'
+        f'<section class="card{room}"><h3>{escape(names)}</h3>{words}'
         f'<div class="chart {kind}" role="img" aria-label="Estimated shares of {escape(names)}; '
         f'the figures are in the table below">{picture.svg}</div>'
         f'<p class="note">{escape(picture.note)}</p>{more_words}'
@@ -87,7 +89,7 @@ def _sentence(found: Estimate, table: Table, level: float) -> str:
     (place,) = table.largest_first()[:1].tolist()
     if list(table.labels) == [False, True]:
         place = 1
-    label = ", ".join(parts(table.labels[place]))
+    label = ", ".join(parts(in_words(table, found.schema).labels[place]))
     low, high = table.interval(level)
     reach = f"<b>{percent(table.values[place])}</b> ({span(low[place], high[place])})"
     if found.is_part:

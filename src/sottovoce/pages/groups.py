@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sottovoce.ground.errors import InvalidInput
 from sottovoce.ground.labels import parts, visible
 from sottovoce.pages.parts import html_table, percent, span
+from sottovoce.pages.silent import said
 from sottovoce.results.averages import silent_number
 from sottovoce.results.groups import MAX_GROUP_VALUES
 
@@ -34,10 +35,10 @@ def within_html(found: Estimate, names: Sequence[str], level: float) -> str:
     shown = [place for place, label in enumerate(answers) if label is not False]
     tables = [_within(found, answer, grouping, value) for value in values]
     told = [
-        (parts(value)[0], *_cells(table, shown, level))
+        (parts(said(found.schema, grouping, value))[0], *_cells(table, shown, level))
         for value, table in zip(values, tables, strict=True)
     ]
-    heads = [f"{answer}: {parts(answers[place])[0]}" for place in shown]
+    heads = [f"{answer}: {parts(said(found.schema, answer, answers[place]))[0]}" for place in shown]
     sentence = _sentence(answer, grouping, values, tables, level)
     sizes = (
         "Intervals are the widest there can be. "

@@ -38,7 +38,12 @@ from sottovoce.questions.base import Question, ShuffledChoice, are_names, round_
 from sottovoce.questions.decoded import marked
 from sottovoce.questions.method import SPLITS, given
 from sottovoce.questions.prediction import Figure, Prediction
-from sottovoce.questions.shuffled_oracles import FOCUSES, shuffled_error, shuffled_ways
+from sottovoce.questions.shuffled_oracles import (
+    FOCUSES,
+    check_oracle_name,
+    shuffled_error,
+    shuffled_ways,
+)
 from sottovoce.results.cells import PureLaw
 from sottovoce.results.estimate import Estimate, Table
 from sottovoce.schema import Items, Schema
@@ -172,6 +177,7 @@ class Frequencies(Question):
         return self.attributes
 
     def settled(self, schema: Schema, terms: Terms) -> Frequencies:
+        check_oracle_name(self.oracle, is_shuffled=terms.trust == SHUFFLED)
         if terms.trust != SHUFFLED:
             for name, is_given in (("focus", self.focus is not None), ("thesis", self.thesis)):
                 if is_given:

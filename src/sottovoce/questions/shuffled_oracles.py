@@ -18,6 +18,7 @@ FOCUSES = ("average", "head")
 # eq. (9.4)
 MOST_SLOPE = 0.5
 SHUFFLED_NAMES = {"sh": "grr", "solh": "olh", "rap": "sue"}
+SIMULATED_NAMES = ("aue", "rap-r")  # whose reports by themselves keep no promise of a plan
 
 # hash sizes of olh-field: eighths of a power of two, for attributes of more values than this, of
 # which a report supports at most so many
@@ -71,6 +72,23 @@ def shuffled_ways(
     if min(sizes) > 2 and max(sizes) <= MOST_UNARY:
         others.append(("ss", {}, None))
     return [*others, *hashed]
+
+
+def check_oracle_name(name: str, *, is_shuffled: bool) -> None:
+    """Refuse names of mechanisms that a plan of this trust cannot have, and say why.
+
+    >>> check_oracle_name("solh", is_shuffled=False)
+    Traceback (most recent call last):
+    ...
+    sottovoce.ground.errors.InvalidInput: oracle (solh) is for shuffled plans (trust='shuffled')
+    """
+    if name in SIMULATED_NAMES:
+        raise InvalidInput(
+            f"oracle ({name}) is not LDP: a report by itself is not private, so that no plan asks "
+            "by it; `sottovoce compare shuffled` simulates it"
+        )
+    if name in SHUFFLED_NAMES and not is_shuffled:
+        raise InvalidInput(f"oracle ({name}) is for shuffled plans (trust='shuffled')")
 
 
 def rows_of(ways: Sequence[Way]) -> list[list[Way]]:

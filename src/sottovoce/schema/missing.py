@@ -10,6 +10,8 @@ from sottovoce.schema.attribute import Attribute, Single
 from sottovoce.schema.lists import Boolean, Categorical
 from sottovoce.schema.numbers import Ordinal
 
+YES_OR_NO = ("yes", "true", "1", "no", "false", "0")  # as files write them
+
 
 def with_missing(attribute: Attribute, missing: Any) -> Attribute:
     """The attribute with one more value, which is reported for whoever gives no answer.
@@ -34,6 +36,8 @@ def with_missing(attribute: Attribute, missing: Any) -> Attribute:
         )
     if not isinstance(missing, str) or not missing.strip():
         raise InvalidInput(f"missing ({missing}) must be a text, such as 'prefer not to say'")
+    if isinstance(attribute, Boolean) and missing.strip().lower() in YES_OR_NO:
+        raise InvalidInput(f"missing ({missing}) must not be a word for yes or no")
     values = (True, False) if isinstance(attribute, Boolean) else tuple(attribute.values)
     listed = values if missing in values else (*values, missing)
     return Categorical(listed, other=missing, sensitive=attribute.sensitive)

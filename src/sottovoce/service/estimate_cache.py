@@ -69,6 +69,10 @@ def _estimated(url: str, plan_text: str, version: int, file: Path) -> Snapshot:
     store, plan = _stores[url], Plan.from_json(plan_text)
     start = time.perf_counter()
     try:
+        values = plan.question.values(plan.schema)
+    except InvalidInput as wrong:  # of another package, which is not installed here
+        return Snapshot(store.count(plan), made=time.time(), problem=str(wrong))
+    try:
         heard = store.aggregate(plan)
         if (
             not heard.people or store.kept(plan).version != version
@@ -85,7 +89,7 @@ def _estimated(url: str, plan_text: str, version: int, file: Path) -> Snapshot:
             heard.people, file, estimate.next is not None, made, time.perf_counter() - start
         )
     finally:
-        if plan.question.values(plan.schema) > KEPT_VALUES:
+        if values > KEPT_VALUES:
             store.forget(plan)
 
 

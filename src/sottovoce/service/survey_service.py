@@ -74,7 +74,7 @@ class SurveyStatus:
             "people_expected": plan.people,
             "epsilon": str(plan.epsilon),
             "coin": plan.coin,
-            "question": plan.question.kind,
+            "question": plan.asked["kind"],
             "attributes": list(plan.cohorts.attributes),
             "guarantee": plan.guarantee.to_json(),
         }

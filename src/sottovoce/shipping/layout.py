@@ -15,7 +15,8 @@ Under the folder of a plan, ``plan=<id>/``:
     what the totals of a day's minutes add up to; the digest is of their names. The last generation
     counts. A day that is over for good has ``finished`` in place of the digest.
 ``set-aside/damaged/``, ``set-aside/late/``
-    segments that count nowhere.
+    segments that count nowhere. After a time they are emptied: what is left has the same name with
+    ``.forgotten`` after it, so that they are still counted.
 """
 
 from __future__ import annotations
@@ -31,11 +32,13 @@ MINUTE_BITS = 16  # of the milliseconds that an id does not tell
 LAST_SECOND = 253_402_300_799  # of the year 9999: later days have no name
 PLAN_FILE, CLOSED, FINISHED = "plan.json", "closed", "finished"
 DAMAGED_FOLDER, LATE_FOLDER = "set-aside/damaged", "set-aside/late"
+FORGOTTEN_ENDING = ".forgotten"
 _DIGITS = 16  # of a digest
 _SEGMENT = re.compile(
     r"minute=([0-9a-f]{8})/(([0-9a-f]{32})-(\d{16})-(\d{16})-([0-9a-f]{16})\.parquet)"
 )
 _TOTAL = re.compile(r"totals/([0-9a-f]{8})-([0-9a-f]{16})\.total")
+_ASIDE = re.compile(r"set-aside/(damaged|late)/([0-9a-f]{8})-[^/]*")
 _DAY = re.compile(r"days/(\d{4}-\d\d-\d\d)-(\d{8})-([0-9a-f]{16}|finished)\.total")
 
 
@@ -137,6 +140,28 @@ class DayTotal:
         return cls(found[1], found[3] == FINISHED, int(found[2]), found[3])
 
 
+@dataclass(frozen=True, order=True)
+class AsideSegment:
+    """A segment that counts nowhere; ``name`` is its path within the plan's folder."""
+
+    kind: str  # damaged or late
+    minute: int
+    name: str
+
+    @property
+    def forgotten_name(self) -> str:
+        """What is left of it when its reports are deleted."""
+        return f"{self.name}{FORGOTTEN_ENDING}"
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """From a path; None of what is none, or is forgotten."""
+        found = _ASIDE.fullmatch(name)
+        if found is None or name.endswith(FORGOTTEN_ENDING):
+            return None
+        return cls(found[1], int(found[2], 16), name)
+
+
 @dataclass(frozen=True)
 class Listing:
     """What is in the folder of a plan."""
@@ -146,11 +171,14 @@ class Listing:
     days: tuple[DayTotal, ...]
     damaged: int  # segments set aside because they are not as they were shipped
     late: int  # because their day was over for good
+    aside: tuple[AsideSegment, ...]  # those of both that still hold reports
 
     @classmethod
     def of(cls, names: Iterable[str]) -> Self:
         """From paths within the folder; others are passed over."""
         listed = sorted(names)
+        kept = {name.removesuffix(FORGOTTEN_ENDING) for name in listed}
+        aside = [AsideSegment.parse(name) for name in listed]
         segments = [Segment.parse(name) for name in listed]
         minutes = [MinuteTotal.parse(name) for name in listed]
         days = [DayTotal.parse(name) for name in listed]
@@ -158,8 +186,9 @@ class Listing:
             tuple(each for each in segments if each is not None),
             tuple(each for each in minutes if each is not None),
             tuple(each for each in days if each is not None),
-            sum(name.startswith(f"{DAMAGED_FOLDER}/") for name in listed),
-            sum(name.startswith(f"{LATE_FOLDER}/") for name in listed),
+            sum(name.startswith(f"{DAMAGED_FOLDER}/") for name in kept),
+            sum(name.startswith(f"{LATE_FOLDER}/") for name in kept),
+            tuple(each for each in aside if each is not None),
         )
 
     @property

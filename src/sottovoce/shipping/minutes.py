@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from threading import local
 
 import numpy as np
 
@@ -46,6 +47,7 @@ from sottovoce.store.id_index import minutes_of
 
 FOLD_AFTER = 120.0  # seconds after its end until a minute is folded: to spare work, nothing else
 FORGET_DAYS = 32  # after which a day is over for good
+ASIDE_TIMES = 2  # so many times as long the reports of a segment that was set aside stay
 Advance = Callable[[int], None]
 
 
@@ -78,7 +80,9 @@ def fold_minutes(
         now: unix time.
         wait: fold a minute so many seconds after its end; None folds those that are not over too.
         forget_days: so many days after its end a day is over for good: its reports with their ids,
-            and the totals of its minutes, are deleted, and its own total stays. None: never.
+            and the totals of its minutes, are deleted, and its own total stays. After twice as long
+            the reports of its segments that were set aside are deleted, too, and their names stay.
+            None: never.
         advance: gets how many minutes were folded so far.
     """
     with _alone(plan, place):
@@ -102,10 +106,12 @@ class _FoldRun:
         # the first minute that is not to be folded yet
         self._stop = None if wait is None else minute_at(max(0.0, now - wait))
         self._last_kept = ""  # the first day that is not over for good
+        self._last_aside = ""  # the first of which what was set aside stays
         if forget_days is not None:
-            kept = datetime.fromtimestamp(now, UTC) - timedelta(days=forget_days)
-            self._last_kept = kept.strftime("%Y-%m-%d")
+            self._last_kept = _day_before(now, forget_days)
+            self._last_aside = _day_before(now, ASIDE_TIMES * forget_days)
         self._damaged: list[str] = []
+        self._held = local()  # an aggregate in each thread
 
     def run(self) -> Folded:
         late = self._clear_finished_days()
@@ -137,6 +143,7 @@ class _FoldRun:
         finished = [day for day in by_day if day < self._last_kept and day not in open_days]
         for day in finished:
             self._finish(day, by_day[day], chosen)
+        self._forget_aside()
         return Folded(
             len(due),
             days,
@@ -189,11 +196,16 @@ class _FoldRun:
         if chosen.is_kept is not None:
             reports = reports[chosen.is_kept]
         total = MinuteTotal.of(minute, [segment for segment, _, _ in good])
-        self._put(
-            total.name,
-            PartTotal(Aggregate(self._plan).add(reports), chosen.duplicates, chosen.conflicts),
-        )
+        heard = self._cleared().add(reports)
+        self._put(total.name, PartTotal(heard, chosen.duplicates, chosen.conflicts))
         return total
+
+    def _cleared(self) -> Aggregate:
+        """An aggregate of nobody: this thread's, whose memory serves all of its minutes."""
+        held = getattr(self._held, "aggregate", None)
+        if held is None:
+            held = self._held.aggregate = Aggregate(self._plan)
+        return held.clear()
 
     def _read(self, segment: Segment) -> tuple[Ids, Reports]:
         """The reports of a segment that is as it was shipped, and that its plan can have."""
@@ -295,6 +307,13 @@ class _FoldRun:
             if not each.is_finished and each.day not in by_day and each in self._listing.days:
                 self._delete(each.name)
 
+    def _forget_aside(self) -> None:
+        """Delete the reports of what an earlier run set aside, and named, of days long over."""
+        for segment in self._listing.aside:
+            if day_of(segment.minute) < self._last_aside:
+                self._place.put(f"{self._folder}/{segment.forgotten_name}", b"")
+                self._place.delete(f"{self._folder}/{segment.name}")
+
     # -- files
 
     def _put(self, name: str, total: PartTotal) -> None:
@@ -307,6 +326,14 @@ class _FoldRun:
     def _set_aside(self, segment: Segment, folder: str) -> None:
         target = f"{folder}/{segment.minute:08x}-{segment.file}"
         self._place.move(f"{self._folder}/{segment.name}", f"{self._folder}/{target}")
+
+
+def _day_before(now: float, days: int) -> str:
+    """The day so many days before a unix time; the first of all if there is none."""
+    try:
+        return (datetime.fromtimestamp(now, UTC) - timedelta(days=days)).strftime("%Y-%m-%d")
+    except OverflowError:
+        return ""
 
 
 @contextmanager

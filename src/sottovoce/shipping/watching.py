@@ -38,7 +38,7 @@ def _take(store: Store, place: Place, plan_id: str) -> bool:
     if not names or _taken.get(key) == names:
         return False
     plan = read_plan(place, plan_id)
-    store.set_sums(plan, Texts(plan.question.kind), collected(plan, place).aggregate)
+    store.set_sums(plan, Texts(plan.asked["kind"]), collected(plan, place).aggregate)
     _taken[key] = names
     return True
 

@@ -18,7 +18,7 @@ from sottovoce.pages.comparisons import (
     waves_compared,
     weights_compared,
 )
-from sottovoce.pages.figures import INTERVAL_LEVEL
+from sottovoce.pages.figures import INTERVAL_LEVEL, MOST_RELATED
 from sottovoce.pages.survey_page import report
 from sottovoce.protocol.plan import Plan
 from sottovoce.protocol.reports import Reports
@@ -26,6 +26,7 @@ from sottovoce.protocol.texts import Texts
 from sottovoce.results.estimate import Estimate, Table
 from sottovoce.results.group_answers import Group
 from sottovoce.results.spreadsheets import FIGURES, cells_of, table_csv
+from sottovoce.results.workbook import write_workbook
 from sottovoce.service.serialized import kept_in
 from sottovoce.store import open_store
 
@@ -81,6 +82,18 @@ def write_report(estimate: Estimate, plan_text: str, texts: Texts, out: Path) ->
     """The report of a survey, on one page."""
     plan = Plan.from_json(plan_text)
     out.write_text(report(plan, estimate, texts=texts).html, encoding="utf-8")
+
+
+def write_tables(estimate: Estimate, plan_text: str, out: Path) -> None:
+    """All tables as an Excel file: each attribute, and every pair that was asked for together."""
+    plan = Plan.from_json(plan_text)
+    tables = dict(estimate.tables)
+    if plan.question.is_joint and len(estimate.tables) <= MOST_RELATED:
+        tables |= estimate.marginals(2) if len(estimate.tables) > 1 else {}
+    about = [("plan", plan.id), ("guarantee", str(plan.guarantee))]
+    draft = out.with_name(f"{out.name}.xlsx")
+    write_workbook(list(tables.values()), draft, INTERVAL_LEVEL, about, estimate.marks)
+    draft.replace(out)
 
 
 def write_download(estimate: Estimate, names: Sequence[str], kind: str, out: Path) -> None:

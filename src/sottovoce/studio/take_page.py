@@ -99,7 +99,8 @@ def missing_of(attribute: Attribute, kind: str) -> int | None:
     other = attribute.other if isinstance(attribute, Single) else None
     if kind in ("buttons", "list") and other is not None:
         return attribute.code(other)
-    return other if kind == "number" and isinstance(other, int) else None
+    # a number that shares its bin with others would be counted as one of them
+    return silent_number(attribute) if kind == "number" else None
 
 
 def _typed_range(attribute: Ordinal) -> tuple[int, int]:

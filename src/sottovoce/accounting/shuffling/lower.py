@@ -33,7 +33,8 @@ from sottovoce.oracles.blankets import Blanket
 LATTICE_POINTS = 1 << 15
 LATTICE_MARGIN = 1e-6  # relative: what double precision may have lost
 
-HARDLY_HIDDEN = 0.8  # of the local epsilon: beyond it other crowds and tests are looked at too
+# of the epsilon near which tests are looked for, while none of them has proved as much
+CLAIMED_SHARES = (1.0, 0.9, 0.8, 0.65, 0.5, 0.35)
 _LONGEST = 64.0  # of a level below 0, in those above it
 _HITS = 24  # so many of the longest losses fit into the window, twelve to each side
 _ROOM = 4  # times the width that a grid has for the tilted sum
@@ -89,18 +90,17 @@ def lower_epsilon(
     found = 0.0
     two = _outcomes(mixture, has_third=False)
     of_first = replace(two, others=two.first)
-    claims = [claimed]
     if all(blanket.triple is not None for blanket in blankets):
         crowds = [_outcomes(mixture, has_third=True), two]
     else:  # everybody else holds x', or x
         crowds = [two, of_first]
-    hardly = HARDLY_HIDDEN * rounds * crowd.local
-    if claimed > hardly:  # few reports are of the blanket: perhaps no other one than of x is there
-        claims.append(hardly)
-        crowds = [*crowds[:2], of_first]
-    for outcomes in crowds:
-        for claim in claims:
+    for share in CLAIMED_SHARES:
+        claim = share * claimed
+        if claim <= found:
+            break
+        for outcomes in crowds:
             found = max(found, _tested(outcomes, crowd, delta, claim, rounds))
+        crowds = [*crowds[:2], of_first]  # if few are of the blanket, perhaps all others tell x
     return min(found, rounds * crowd.local)
 
 

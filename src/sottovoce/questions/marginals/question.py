@@ -18,6 +18,7 @@ from sottovoce.questions.base import Question, are_names, predicted, round_terms
 from sottovoce.questions.marginals.coverage import Coverage, explained, parts_outside
 from sottovoce.questions.marginals.estimate import MAX_TABLE_CELLS, MarginalEstimate
 from sottovoce.questions.marginals.figures import predicted_figures
+from sottovoce.questions.marginals.method import MarginalMethod
 from sottovoce.questions.marginals.methods import METHODS, method, require_method
 from sottovoce.questions.marginals.planner import (
     BASELINES,
@@ -205,10 +206,23 @@ class Marginals(Question):
             raise DoesNotFit(
                 chosen.name, f"method ({chosen.name}) does not fit: {reason} (these fit: {fitting})"
             )
-        options = chosen.settle(work, terms, self.options)
-        if chosen.package:
-            options = plain_options(options) | {"package": chosen.package}
+        options = self._settled_options(chosen, work, terms)
         return self._settled_as(work.names, chosen.name, options)
+
+    def _settled_options(
+        self, chosen: MarginalMethod, work: Workload, terms: Terms
+    ) -> Mapping[str, Any]:
+        """Every choice that the plan must hold; those of a plan's own question are taken again."""
+        named = dict(self.options)
+        package = {"package": chosen.package} if chosen.package else {}
+        if package and named.get("package") == chosen.package:
+            del named["package"]
+        if set(named) - set(chosen.options):  # what it settles by itself may not be given
+            own = chosen.settle(work, terms, {})
+            if plain_options(own) == plain_options(named):
+                named = {}
+        options = chosen.settle(work, terms, named)
+        return plain_options(options) | package if package else options
 
     def _chosen(self, work: Workload, terms: Terms) -> Marginals:
         """The question with the best method, and its error, which nobody need predict again."""
