@@ -38,7 +38,9 @@ def shuffled(size: Size, others: Mapping[str, Found]) -> Iterator[Row]:
             for local in LOCALS
         )
         told = ", ".join(str(number if name == "grr" else 2**number) for number in sizes)
-        what = f"upper bounds above lower ones, {name} of {told}; 10^4 to 10^8 people"
+        what = (
+            f"upper bounds above lower ones, {name} of {told}; 10^4 to 10^8 people, local 0.5 to 4"
+        )
         yield Row(GROUP, what, "%", _once(100 * (worst - 1)), limit=limit)
     yield Row(GROUP, "the slowest upper bound, CPU", "s", _once(max(seconds)), limit=BOUND_SECONDS)
     plan, keys = made_plan(PEOPLE)
