@@ -29,8 +29,9 @@ from sottovoce.questions.queries.models.planes import (
 )
 
 WIDE_BLOCKS = 32  # parts of each axis at most: each block has an unknown of its own
-# of a logit's deviation from the fit, usually 0.3 to 3: of 4, 8 and 16, on all twelve sources of
-# two dimensions, the one whose intervals held most often; judged then by other crowds
+# These constants were settled together: about fifteen settings were compared on all twelve sources
+# of two dimensions, by how often intervals held, and then judged by other crowds of these sources.
+# of a logit's deviation from the fit, usually 0.3 to 3
 WIDE_SCALE = 16.0
 UNTOLD_SCALE = 2.0  # of a logit's deviation where reports do not tell it: errors allow for so much
 # of the masses around which it is fitted: what the fit takes for empty may move
