@@ -1,6 +1,7 @@
 """Run in a fresh process: what an engine needs for a crowd of local hashing, warm.
 
-``python -m bench.engine_child local|spark fold|simulate BITS PEOPLE FOLDER``
+``python -m bench.engine_child local|threads|spark fold|simulate BITS PEOPLE FOLDER``, where local
+is one thread, and threads are as many as Spark has slots.
 """
 
 from __future__ import annotations
@@ -85,5 +86,6 @@ def measured(engine: TaskEngine, kind: str, bits: int, people: int, folder: str)
 
 if __name__ == "__main__":
     name, kind, bits, people, folder = sys.argv[1:]
-    with LocalEngine(1) if name == "local" else open_engine(name) as engine:
+    made = {"local": lambda: LocalEngine(1), "threads": LocalEngine}
+    with made.get(name, lambda: open_engine(name))() as engine:
         print(json.dumps(measured(engine, kind, int(bits), int(people), folder)))

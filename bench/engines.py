@@ -48,8 +48,9 @@ def engines(_: Any, __: Mapping[str, Any], shape: EngineShape = EngineShape()) -
     with tempfile.TemporaryDirectory(prefix="sottovoce-bench-") as folder:
         LocalEngine().simulate(plan_of(shape.bits), numbers, shape.people, 1, folder)
         local = _child("local", "fold", shape.bits, shape.people, folder)
+        threads = _child("threads", "fold", shape.bits, shape.people, folder)
         spark = _child("spark", "fold", shape.bits, shape.people, folder)
-    yield from _folds(local, spark, shape)
+    yield from _folds(local, threads, spark, shape)
     yield from _crowds(local, shape)
     large = _child("spark", "simulate", shape.large, shape.large_people, "-")
     what = f"olh, d = 2^{shape.large}, {shape.large_people:,} simulated people"
@@ -62,14 +63,22 @@ def has_spark() -> bool:
     return bool(find_spec("pyspark") and shutil.which("java"))
 
 
-def _folds(local: Mapping[str, Any], spark: Mapping[str, Any], shape: EngineShape) -> Iterator[Row]:
+def _folds(
+    local: Mapping[str, Any],
+    threads: Mapping[str, Any],
+    spark: Mapping[str, Any],
+    shape: EngineShape,
+) -> Iterator[Row]:
     what = f"olh, d = 2^{shape.bits}, {shape.people:,} reports in files"
-    for name, found in (("one thread", local), ("spark", spark)):
+    for name, found in (("one thread", local), ("threads", threads), ("spark", spark)):
         note = f"CPU a report; {found['wall']:.3g} s"
         yield _row(f"{what}: {name}", "ns", _ns(found), note=note)
     limit = 1.1 if shape.people >= FULL else None
     ratio = spark["cpu"] / max(local["cpu"], TICK)
     yield _row(f"{what}: spark over one thread", "times", ratio, limit=limit)
+    ratio = spark["cpu"] / max(threads["cpu"], TICK)
+    note = "which slow each other down as Spark's workers do"
+    yield _row(f"{what}: spark over as many threads", "times", ratio, note=note)
     differ = float(spark["digest"] != local["digest"])
     yield _row(f"{what}: integers that differ", "wrong", differ, limit=0)
     yield _row(f"{what}: the driver", "MiB", spark["driver"], limit=400, note="peak")

@@ -166,15 +166,19 @@ def test_engines_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     asked: list[list[str]] = []
 
     def child(*command: object) -> dict[str, object]:
-        _, kind, bits, people, folder = map(str, command)
-        asked.append([kind, bits])
+        engine, kind, bits, people, folder = map(str, command)
+        asked.append([engine, kind, bits])
         return engine_child.measured(LocalEngine(1), kind, int(bits), int(people), folder)
 
     monkeypatch.setattr(engines, "_child", child)
     monkeypatch.setattr(engines, "has_spark", lambda: True)
     shape = engines.EngineShape(people=3000, bits=8, large=10, large_people=1000)
     rows = list(engines.engines(None, {}, shape))
-    assert asked == [["fold", "8"], ["fold", "8"], ["simulate", "8"], ["simulate", "10"]]
+    assert asked == [
+        *([engine, "fold", "8"] for engine in ("local", "threads", "spark")),
+        ["spark", "simulate", "8"],
+        ["spark", "simulate", "10"],
+    ]
     assert [found.measured.best for found in rows if found.unit == "wrong"] == [0, 0]
     monkeypatch.setattr(engines, "has_spark", lambda: False)
     assert list(engines.engines(None, {}, shape)) == []
