@@ -13,7 +13,7 @@ NAMES = tuple(kind.names[0] for kind in ORACLES)
 SMALL: dict[str, dict[str, Any]] = {
     "cms": {"hashes": 2, "width": 4},
     "hcms": {"hashes": 4, "width": 4},
-    "rappor": {"cohorts": 2, "buckets": 3},
+    "rappor": {"cohorts": 2, "buckets": 4},
     "o-rappor": {"cohorts": 2, "buckets": 4},
     "o-rr": {"cohorts": 4},
 }
@@ -28,9 +28,9 @@ def sizes(name: str, wanted: tuple[int, ...]) -> tuple[int, ...]:
     return (2,) if name == "rr" else wanted
 
 
-def small(name: str, size: int, epsilon: float) -> Oracle:
+def small(name: str, size: int, epsilon: float, **options: Any) -> Oracle:
     """An oracle whose channel can be listed."""
-    return sv.oracle(name, size=size, epsilon=epsilon, **SMALL.get(name, {}))
+    return sv.oracle(name, size=size, epsilon=epsilon, **SMALL.get(name, {}) | options)
 
 
 def ordinary(name: str, epsilon: float, size: int = 64, salt: int = 0) -> Oracle:

@@ -100,6 +100,17 @@ def test_a_party_that_is_killed_ends_the_shuffle(
         run(plan, reports)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """An interrupt is heard, also where it was ignored from the start, as in the background of a
+    shell, or answered by somebody else.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_all_parties(
     monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[str]]
 ) -> None:
