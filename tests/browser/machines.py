@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +24,31 @@ SHOWN = ("/clients/js/", "/tests/vectors/")  # what a page may load
 BLANK = b"<!doctype html><title>a page</title>"
 CAPTIVE = b"<html>please log in</html>"
 
+# of what vectors say, as a list: run by in_node
+MISMATCHES = """
+import { readFileSync } from "node:fs";
+import * as sottovoce from "./src/index.js";
+import { mismatches } from "./tests/check.js";
+const vectors = JSON.parse(readFileSync(process.argv[1], "utf8"));
+console.log(JSON.stringify(await mismatches(sottovoce, vectors)));
+"""
+
 Answer = tuple[int, Any]
+
+
+def in_node(script: str, data: object, folder: Path) -> Any:
+    """What a script prints as JSON that is run beside the client, in Node, with a file of data."""
+    told = folder / "told.json"
+    told.write_text(json.dumps(data))
+    done = subprocess.run(
+        ["node", "--input-type=module", "--eval", script, str(told)],
+        cwd=CLIENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 @contextmanager

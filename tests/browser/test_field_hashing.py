@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 from collections import defaultdict
 from decimal import Decimal
 from fractions import Fraction
@@ -22,7 +21,7 @@ from sottovoce.oracles import oracle_with
 from sottovoce.oracles.field_hashing import MOST_LISTED, FieldLocalHashing, prime_from
 from sottovoce.oracles.thresholds import truth_threshold
 from sottovoce.protocol.reports import Report
-from tests.browser.machines import CLIENT, HAS_NODE
+from tests.browser.machines import HAS_NODE, MISMATCHES, in_node
 from tests.vectors.case import Case
 from tests.vectors.make import rows
 
@@ -33,13 +32,6 @@ pytestmark = pytest.mark.skipif(
 WHOLE = 1 << 64
 LARGEST = 1 << 26
 MOST_COUNTED = 1 << 17  # values whose counts are held at once here
-SAME = """
-import { readFileSync } from "node:fs";
-import * as sottovoce from "./src/index.js";
-import { mismatches } from "./tests/check.js";
-const vectors = JSON.parse(readFileSync(process.argv[1], "utf8"));
-console.log(JSON.stringify(await mismatches(sottovoce, vectors)));
-"""
 # every draw of a line and a shift, and what a coin that lands heads then answers
 ENUMERATED = """
 import { readFileSync } from "node:fs";
@@ -65,20 +57,6 @@ const all = JSON.parse(readFileSync(process.argv[1], "utf8")).map(({ oracle, pri
 });
 console.log(JSON.stringify(all));
 """
-
-
-def in_node(script: str, data: object, folder: Path) -> Any:
-    told = folder / "told.json"
-    told.write_text(json.dumps(data))
-    done = subprocess.run(
-        ["node", "--input-type=module", "--eval", script, str(told)],
-        cwd=CLIENT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def random_sizes() -> list[tuple[int, int]]:
@@ -119,7 +97,7 @@ def test_reports_of_every_size_are_the_same(tmp_path: Path) -> None:
                 "bad_records": [],
             }
         )
-    assert in_node(SAME, {"plans": entries, "bad_plans": []}, tmp_path) == []
+    assert in_node(MISMATCHES, {"plans": entries, "bad_plans": []}, tmp_path) == []
     # the same bytes add up to what each of them supports
     for entry in entries:
         plan = sv.Plan.from_json(entry["plan"])
@@ -154,7 +132,7 @@ def test_a_report_that_would_name_too_many_values_is_refused_by_both(tmp_path: P
     plan_id = hashlib.sha256(text.encode()).hexdigest()
     bad = {"why": "too few hash values", "plan": text, "id": plan_id, "error": "InvalidInput"}
     told = {"plans": [], "bad_plans": [bad, bad | {"plan": good.to_json(), "id": good.id}]}
-    (left,) = in_node(SAME, told, tmp_path)  # the good one, which is not refused
+    (left,) = in_node(MISMATCHES, told, tmp_path)  # the good one, which is not refused
     assert left == "plan with too few hash values: null"
 
 

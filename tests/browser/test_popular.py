@@ -4,8 +4,6 @@ client draws.
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -18,7 +16,7 @@ import sottovoce as sv
 from sottovoce.api.planning import next_plan
 from sottovoce.questions.heavyhitters.methods import METHODS
 from sottovoce.questions.itemsets.methods import METHODS as ITEM_METHODS
-from tests.browser.machines import CLIENT, HAS_NODE
+from tests.browser.machines import HAS_NODE, MISMATCHES, in_node
 from tests.vectors.case import Case
 from tests.vectors.make import rows
 
@@ -30,13 +28,6 @@ PEOPLE = 4000
 WORDS = ("adagio", "allegro", "presto", "lento", "è già", "")
 SCHEMA = sv.Schema(word=sv.Text(bytes=7), address=sv.Integer(bits=40), basket=sv.Items(range(40)))
 MOST_ROUNDS = 3  # of priv-trie's many
-CHECK = """
-import { readFileSync } from "node:fs";
-import * as sottovoce from "./src/index.js";
-import { mismatches } from "./tests/check.js";
-const vectors = JSON.parse(readFileSync(process.argv[1], "utf8"));
-console.log(JSON.stringify(await mismatches(sottovoce, vectors)));
-"""
 
 
 def questions() -> Iterator[tuple[str, Any]]:
@@ -108,14 +99,4 @@ def test_both_clients_draw_the_same(name: str, tmp_path: Path) -> None:
         entry(f"{name}, {number}", plan)
         for number, plan in enumerate(islice(plans(QUESTIONS[name]), MOST_ROUNDS))
     ]
-    told = tmp_path / "vectors.json"
-    told.write_text(json.dumps({"plans": entries, "bad_plans": []}))
-    done = subprocess.run(
-        ["node", "--input-type=module", "--eval", CHECK, str(told)],
-        cwd=CLIENT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == []
+    assert in_node(MISMATCHES, {"plans": entries, "bad_plans": []}, tmp_path) == []

@@ -4,12 +4,11 @@ Node.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvicorn
@@ -22,7 +21,7 @@ from sottovoce.service.server import make_config
 from sottovoce.service.shuffler import Shuffler, ShufflerTerms, shuffler_app
 from sottovoce.shuffle.batch import OpenedLayers
 from sottovoce.store.hops import BatchState, HopStore
-from tests.browser.machines import CLIENT, HAS_NODE
+from tests.browser.machines import HAS_NODE, in_node
 from tests.shuffle.plans import keys, reports, shuffled_plan
 
 KEYS = keys(2)
@@ -121,19 +120,8 @@ def test_a_sender_is_told_what_is_wrong_and_by_whom(store: HopStore) -> None:
 
 @pytest.mark.skipif(not HAS_NODE, reason="Node is missing: the client was not run in it")
 def test_the_client_in_node_is_told_the_same(store: HopStore, tmp_path: Path) -> None:
-    told = tmp_path / "told.json"
-
-    def said(url: str, *plans: Plan) -> object:
-        told.write_text(json.dumps({"url": url, "plans": [plan.to_json() for plan in plans]}))
-        done = subprocess.run(
-            ["node", "--input-type=module", "--eval", IN_NODE, str(told)],
-            cwd=CLIENT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+    def said(url: str, *plans: Plan) -> Any:
+        return in_node(IN_NODE, {"url": url, "plans": [plan.to_json() for plan in plans]}, tmp_path)
 
     with listening(store) as url:
         unknown = ["Refused", 404, f"shuffler: The plan is not known here: {NOT_HERE}"]

@@ -17,6 +17,7 @@ from sottovoce.console.screen import say
 
 if TYPE_CHECKING:
     from sottovoce.audit import PartCheck
+    from sottovoce.audit.contract import ContractCheck
 
 
 @app.command("check-oracle")
@@ -52,12 +53,7 @@ def check_oracle(
     oracle = built_of(kind, size, epsilon)
     with progress(f"checking {kind.names[0]}", None, quiet) as advance:
         found = contract.check_oracle(oracle, advance)
-    if as_json:
-        print_json(found.to_json())
-    else:
-        say(found)
-    if not found.passed:
-        raise typer.Exit(AUDIT_FAILED)
+    _say(found, as_json)
 
 
 @app.command("check-method", cls=listing("marginals"))
@@ -119,7 +115,7 @@ def check_question(
     _say(found, as_json)
 
 
-def _say(found: PartCheck, as_json: bool) -> None:
+def _say(found: ContractCheck | PartCheck, as_json: bool) -> None:
     if as_json:
         print_json(found.to_json())
     else:
