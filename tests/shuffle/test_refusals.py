@@ -4,24 +4,22 @@ Node.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 
 from sottovoce.device.sealing import seal
 from sottovoce.device.sender import NotSent, Sender
 from sottovoce.ground.entropy import Seeded
 from sottovoce.protocol.plan import Plan
-from sottovoce.service.server import make_config
 from sottovoce.service.shuffler import Shuffler, ShufflerTerms, shuffler_app
 from sottovoce.shuffle.batch import OpenedLayers
 from sottovoce.store.hops import BatchState, HopStore
 from tests.browser.machines import HAS_NODE, in_node
+from tests.serving import serving
 from tests.shuffle.plans import keys, reports, shuffled_plan
 
 KEYS = keys(2)
@@ -51,17 +49,8 @@ console.log(JSON.stringify(said));
 def listening(store: HopStore) -> Iterator[str]:
     """The first shuffler of PLAN, on a port of its own."""
     made = Shuffler([PLAN], KEYS[0], store, ShufflerTerms("http://127.0.0.1:1", closes=LATER))
-    server = uvicorn.Server(make_config(shuffler_app(made), "127.0.0.1", 0))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    try:
-        while not server.started:
-            thread.join(0.01)
-            assert thread.is_alive()
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
+    with serving(shuffler_app(made)) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import uvicorn
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -18,15 +16,14 @@ import sottovoce as sv
 from sottovoce.device.assignment import new_id
 from sottovoce.protocol.plan import Plan
 from sottovoce.service.app import make_app
-from sottovoce.service.server import make_config
 from sottovoce.service.settings import Settings
 from sottovoce.service.survey_service import SurveyService
 from sottovoce.service.tokens import new_token
 from sottovoce.store import open_store
 from sottovoce.studio.access import Access, cookie_name
 from sottovoce.studio.app import add_studio
+from tests.serving import serving
 from tests.shuffle.plans import keys
-from tests.waiting import until
 
 HOPS = keys()  # of some shufflers, and of these collectors
 
@@ -99,16 +96,8 @@ def collecting(folder: Path, logged_in: bool = True, **settings: Any) -> Iterato
         app = make_app(service, chosen)
         access = add_studio(app, service, chosen.address, chosen.shuffler, chosen.language)
         served = as_analyst(app, new_token(store, "tests")) if logged_in else app
-        server = uvicorn.Server(make_config(served, "127.0.0.1", 0))
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        until(lambda: server.started, thread.is_alive)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        try:
+        with serving(served) as port:
             yield Collector(f"http://127.0.0.1:{port}", service, access)
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 def as_analyst(app: ASGIApp, token: str) -> ASGIApp:

@@ -6,7 +6,6 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -48,14 +47,6 @@ FORM = {
     "epsilon": "4.0",
     "people": "4000",
 }
-
-
-@pytest.fixture(scope="module")
-def browser(collector: Collector) -> Iterator[httpx.Client]:
-    with httpx.Client(
-        base_url=collector.studio, headers={"Origin": collector.url}, timeout=HANG
-    ) as client:
-        yield client
 
 
 def hear(collector: Collector, plan: Plan, table: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, compare_app, listed
-from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.comparing import Plot, Seed, check_plot, compared, show
 from sottovoce.cli.engines import EngineChoice, EngineName, Master
 from sottovoce.console.reading import LOCAL_ENGINE
 
@@ -45,7 +45,7 @@ def compare_shuffled(
         str, typer.Option(metavar="EPSILON", help="The most that a report may cost by itself.")
     ] = "8",
     runs: Annotated[int, typer.Option(help="Each with its own people.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
+    seed: Seed = 1,
     schema: Annotated[
         Path | None,
         typer.Option(metavar="s.toml", help="The domains; by default those found in the data."),

@@ -14,6 +14,7 @@ from sottovoce.cli.engines import EngineChoice
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
+Seed = Annotated[int, typer.Option(min=0, help="Of the simulations.")]
 Plot = Annotated[
     Path | None,
     typer.Option(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
-from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.comparing import Plot, Seed, check_plot, compared, show
 from sottovoce.cli.engines import EngineChoice, EngineName, Master
 from sottovoce.cli.listing import listing, names_of
 from sottovoce.console.reading import LOCAL_ENGINE
@@ -49,7 +49,7 @@ def compare_marginals(
     ] = None,
     queries: Annotated[int, typer.Option(help="Random tables in each run.")] = 50,
     runs: Annotated[int, typer.Option(help="Each with its own people and tables.")] = 5,
-    seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
+    seed: Seed = 1,
     schema: Annotated[
         Path | None,
         typer.Option(metavar="s.toml", help="The domains; by default those found in the data."),

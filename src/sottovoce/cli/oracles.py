@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, Size, app, compare_app, listed, print_json
-from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.comparing import Plot, Seed, check_plot, compared, show
 from sottovoce.cli.engines import EngineChoice, EngineName, Master
 from sottovoce.cli.listing import listing, names_of
 from sottovoce.console.reading import LOCAL_ENGINE
@@ -56,7 +56,7 @@ def compare_oracles(
             autocompletion=names_of("oracle"),
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
+    seed: Seed = 1,
     plot: Plot = None,
     engine: EngineName = LOCAL_ENGINE,
     master: Master = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, compare_app, listed
-from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.comparing import Plot, Seed, check_plot, compared, show
 from sottovoce.cli.engines import EngineChoice, EngineName, Master
 from sottovoce.cli.listing import listing, names_of
 from sottovoce.console.reading import LOCAL_ENGINE
@@ -28,7 +28,6 @@ People = Annotated[
 Runs = Annotated[
     int, typer.Option(help="Each with its own people, if they are sampled, and its own coins.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of the simulations.")]
 
 
 @compare_app.command("heavyhitters", cls=listing("heavy-hitters"))

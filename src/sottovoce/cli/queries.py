@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, compare_app, listed
-from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.comparing import Plot, Seed, check_plot, compared, show
 from sottovoce.cli.engines import EngineChoice, EngineName, Master
 from sottovoce.cli.listing import listing, names_of
 from sottovoce.console.reading import LOCAL_ENGINE
@@ -63,7 +63,7 @@ def compare_queries(
         typer.Option(metavar="N", help="Dimensions that a query restricts; by default all."),
     ] = None,
     runs: Annotated[int, typer.Option(help="Each with its own people and queries.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
+    seed: Seed = 1,
     coverage: Annotated[
         bool, typer.Option("--coverage", help="Also count how often 95% intervals hold.")
     ] = False,

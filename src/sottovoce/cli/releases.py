@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from sottovoce.cli.commands import Json, Quiet, app, compare_app, listed, print_json
-from sottovoce.cli.comparing import Plot, check_plot, compared, show
+from sottovoce.cli.comparing import Plot, Seed, check_plot, compared, show
 from sottovoce.cli.engines import EngineChoice, EngineName, Master
 from sottovoce.cli.listing import listing, names_of
 from sottovoce.console.reading import LOCAL_ENGINE
@@ -224,7 +224,7 @@ def compare_releases(
         typer.Option(metavar="SHARE", help="Recall counts tuples that so many of the users hold."),
     ] = "0.01",
     runs: Annotated[int, typer.Option(min=1, help="Each with its own noise.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Of the simulations.")] = 1,
+    seed: Seed = 1,
     plot: Plot = None,
     engine: EngineName = LOCAL_ENGINE,
     master: Master = None,
